@@ -16,6 +16,8 @@ SAMPLE := bin/sample
 npm    := npm install --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel error
 # go test as the program is built: it has no paths of this machine, and what was compiled is used again.
 TEST   := $(GO) test -trimpath -vet=off
+# A quarter of the compiler's time is the collection of garbage, though it ends soon.
+BUILD  := GOGC=400 $(GO) build -buildvcs=false -trimpath -ldflags='-s -w'
 LONG   := $(TEST) -count 1 -v -timeout 0
 
 # Tests that need the guests or the helper fail where these were not built, and are not skipped.
@@ -39,13 +41,13 @@ guest_sources := $(shell find guests sdk/go host/git/format host/policy/paths ho
 guests/dist/index.json: $(guest_sources)
 	@rm -rf guests/wasm guests/dist/*
 	@for g in $(GUESTS); do echo "guest $$g"; \
-	  GOOS=wasip1 GOARCH=wasm $(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o guests/wasm/$$g.wasm ./guests/$$g || exit 1; done
-	@$(GO) run -trimpath ./cmd/stockade/internal/packguests guests
+	  GOOS=wasip1 GOARCH=wasm $(BUILD) -buildmode=c-shared -o guests/wasm/$$g.wasm ./guests/$$g || exit 1; done
+	@GOGC=400 $(GO) run -trimpath -ldflags='-s -w' ./cmd/stockade/internal/packguests guests
 
 # The helper of the jail, for this platform. It is static, and embedded.
 helper := host/jail/dist/$(shell $(GO) env GOOS)_$(shell $(GO) env GOARCH)
 $(helper): $(shell find host/rootedfs host/jail/helper host/jail/seccomp host/jail/wire -name '*.go' ! -name '*_test.go') go.mod
-	CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath -ldflags='-s -w' -o $@ ./host/jail/helper
+	CGO_ENABLED=0 $(BUILD) -o $@ ./host/jail/helper
 
 ifneq ($(filter linux_%,$(notdir $(helper))),)
 helper: $(helper)
@@ -53,7 +55,7 @@ endif
 helper: ## build the helper of the jail, where there is one
 
 bin/stockade: guests/dist/index.json helper
-	$(GO) build -trimpath -ldflags='-s -w' -o bin/stockade ./cmd/stockade
+	GOGC=400 $(GO) build -trimpath -ldflags='-s -w' -o bin/stockade ./cmd/stockade
 
 PREFIX ?= $(HOME)/.local
 install: build ## build the program and copy it to PREFIX/bin (~/.local/bin)

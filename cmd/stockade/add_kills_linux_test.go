@@ -62,7 +62,8 @@ func TestKilledProgramsLeaveTheOldStateOrTheNewOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if killing {
-			// What it changes it changes at its end: half of them are killed there.
+			// The program changes files at the end of its run: half of the kills fall
+			// there.
 			after := rand.N(took[what])
 			if rand.IntN(2) == 0 {
 				after = took[what]*2/3 + after/2

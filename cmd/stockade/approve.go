@@ -18,32 +18,32 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// denyAll answers no, where nobody is there to be asked, and keeps what it was
-// asked. It is safe for concurrent use.
+// denyAll is an approver that answers no, for runs in which nobody can be asked. It
+// records the calls that it denied. It is safe for concurrent use.
 type denyAll struct {
 	mu    sync.Mutex
 	calls []deniedCall
 }
 
-// deniedCall is a call that was denied for want of somebody to ask.
+// deniedCall is a call that was denied because nobody could be asked.
 type deniedCall struct {
 	tool      string
-	allowRule string // the rule that would have allowed it; empty if none would
+	allowRule string // rule that would have allowed the call; empty: none would
 }
 
-// howToAllow says what would allow the call.
+// howToAllow returns the flag that would allow the call, as text.
 func (c deniedCall) howToAllow() string {
 	if c.allowRule == "" {
-		return "no flag answers this question: run it where a person can"
+		return "no flag answers this question: run it where a person can answer"
 	}
 	return "to allow it: " + copyableFlag(allowFlag(c.allowRule))
 }
 
-// maxFlagBytes is how long a flag is that a person would copy.
+// maxFlagBytes limits the length of a flag that is printed for copying.
 const maxFlagBytes = 500
 
-// copyableFlag is a flag to be copied, or where it is found if it is too long for
-// that.
+// copyableFlag returns a flag for copying. If the flag is too long, it returns the place
+// where to find it.
 func copyableFlag(flag string) string {
 	switch {
 	case len(flag) > maxFlagBytes:
@@ -64,7 +64,7 @@ func (u *denyAll) Approve(_ context.Context, q policy.Question) func() (policy.A
 	return func() (policy.Answer, error) { return policy.Answer{By: "no terminal to ask on"}, nil }
 }
 
-// takeDenied returns the calls since it was called last.
+// takeDenied returns the calls that were denied since the last takeDenied.
 func (u *denyAll) takeDenied() []deniedCall {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,9 +73,9 @@ func (u *denyAll) takeDenied() []deniedCall {
 	return calls
 }
 
-// approver asks on the controlling terminal, also while standard input is a
-// pipe or stderr a file; where there is none, the answer is no. lines reads
-// standard input, which two readers must not share.
+// approver returns an approver that asks on the controlling terminal, even if standard
+// input is a pipe or stderr is a file. Without a terminal, it answers no. lines must be
+// the only reader of standard input.
 func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 	if a.flags.json {
 		return &a.denyAll
@@ -110,8 +110,7 @@ func (a *app) queue(lines *terminal.Lines, out io.Writer, tty *os.File, color bo
 	}, a.prepare)
 }
 
-// prepare takes what nobody may see out of a question, and looks up where its paths
-// lead.
+// prepare removes secrets from a question, and resolves the symbolic links of its paths.
 func (a *app) prepare(q policy.Question) prompt.Question {
 	out := prompt.Question{Question: q.Redacted(a.redactor), LeadsTo: map[string]string{}}
 	for i, path := range q.Paths {

@@ -15,8 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// yesLabel are those of a yes that gives things: all of them if they are short, and
-// else what is on the card.
+// yesLabel returns the label of a yes that gives an allowance: the whole allowance if it
+// is short, and otherwise a reference to the card.
 func yesLabel(a tool.Allowance) string {
 	if words := allowanceText(a); len(words) <= 26 {
 		return "with " + words
@@ -29,7 +29,8 @@ var (
 	yesOrNo  = []prompt.Choice{{Letter: 'y', Label: "yes"}, noChoice}
 )
 
-// yesChoices are a yes, which gives things if there are any, and then the others.
+// yesChoices returns the choice "yes", with the allowance that it gives if there is one,
+// followed by others.
 func yesChoices(gift tool.Allowance, others ...prompt.Choice) []prompt.Choice {
 	if gift.IsZero() {
 		return append([]prompt.Choice{{Letter: 'y', Label: "yes"}}, others...)
@@ -37,8 +38,8 @@ func yesChoices(gift tool.Allowance, others ...prompt.Choice) []prompt.Choice {
 	return append([]prompt.Choice{{Letter: 'y', Label: yesLabel(gift)}, {Letter: 'o', Label: "only computing"}}, others...)
 }
 
-// askChoice puts a question of the program's own to a terminal, and returns the letter of what
-// was chosen.
+// askChoice asks a question of the program on a terminal, and returns the letter of the
+// chosen answer.
 func (a *app) askChoice(ctx context.Context, in *os.File, out io.Writer, p *prompt.Prompt) (rune, error) {
 	t := prompt.Terminal{
 		Lines: keyReader{in, out}, Out: out, Color: a.s.colors(), Screen: new(terminal.Screen), Interrupt: errInterrupted,
@@ -48,8 +49,8 @@ func (a *app) askChoice(ctx context.Context, in *os.File, out io.Writer, p *prom
 	return choice.Letter, err
 }
 
-// keyReader reads answers from a terminal, one key each. What is typed after an answer is
-// left for the next reader.
+// keyReader reads answers from a terminal, one key each. Input after an answer is left
+// for the next reader.
 type keyReader struct {
 	in  *os.File
 	out io.Writer
@@ -72,7 +73,8 @@ func (l keyReader) After(ctx context.Context, _ time.Time) (string, error) {
 	return key, err
 }
 
-// columnsOf is how wide a terminal is for a card.
+// columnsOf returns the width of a terminal for a card, 60 to 120 columns; 80 if it is
+// narrower or not known.
 func columnsOf(in *os.File) int {
 	width, _, err := term.GetSize(int(in.Fd()))
 	if err != nil || width < 60 {

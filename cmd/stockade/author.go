@@ -30,7 +30,7 @@ import (
 	"github.com/stockade-dev/stockade/wit"
 )
 
-// newAuthorCmds are the commands for those who make tools.
+// newAuthorCmds returns the commands for authors of tools.
 func newAuthorCmds(a *app) []*cobra.Command {
 	return []*cobra.Command{newToolNewCmd(a), newToolWITCmd(a), newToolBuildCmd(a), newToolTestCmd(a), newToolDescribeCmd(a), newToolPackCmd(a)}
 }
@@ -41,7 +41,7 @@ func newToolNewCmd(a *app) *cobra.Command {
 		Use: "new NAME", Short: "Write a small project in Go that builds and passes its tests",
 		Long: `Write the project of a new module of tools, in Go, with the SDK beside it: it
 needs no network to build. NAME is lower-case letters and digits, with '-' or '_'
-between them. Nothing is written over.`,
+between them. No file is overwritten.`,
 		Example: "  stockade tool new weather\n  stockade tool new weather --dir ~/src/weather-tools",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return runToolNew(a, args[0], dir) },
@@ -80,7 +80,7 @@ func newToolWITCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "wit DIR", Short: "Write the interface of tools, for languages other than Go",
 		Long: `Write the files of the WIT package that defines the interface of tools into a folder,
-for wit-bindgen. Nothing is written over.`,
+for wit-bindgen. No file is overwritten.`,
 		Example: "  stockade tool wit wit",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -96,7 +96,7 @@ for wit-bindgen. Nothing is written over.`,
 	}
 }
 
-// goFlag is the flag of the commands that build.
+// goFlag adds the flag --go to a command that builds.
 func goFlag(cmd *cobra.Command, value *string) {
 	cmd.Flags().StringVar(value, "go", "", "the go command to build with (default: where Go is usually installed)")
 }
@@ -106,11 +106,11 @@ func newToolBuildCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "build [DIR]", Short: "Build a tool in Go, and pack it",
 		Long: `Build the Go package in a folder as a module, put its manifest into it, and write
-it there as NAME.wasm, where NAME is what the code calls the module.
+it there as NAME.wasm, where NAME is the module's name in the code.
 
-It runs the Go toolchain of this machine as you, on code that is yours: not in the
-sandbox. Nothing is fetched; what go.mod needs beyond the SDK has to be in the
-module cache (go mod download).`,
+The Go toolchain of this machine runs as you and not in the sandbox, because the
+code is yours. Nothing is fetched: modules that go.mod requires, other than the
+SDK, have to be in the module cache (go mod download).`,
 		Example: "  stockade tool build\n  stockade tool build ./weather --go ~/go1.26/bin/go",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -136,12 +136,13 @@ func newToolPackCmd(a *app) *cobra.Command {
 		Long: `Ask a module for its manifest, in the sandbox and with nothing granted, and put that
 into it as the custom section stockade-tool, which is read without running anything.
 A module that imports more than its tools ask for is refused: http, secrets, exec
-and search. Files cannot be told from imports; who asks for none sees none.
+and search. Imports do not show which files a module uses; a module that does not
+ask for files sees none.
 
-` + "`tool build`" + ` packs what it builds. A module that is packed stays as it is.
+` + "`tool build`" + ` packs what it builds. A packed module stays as it is.
 
-With --describe FILE.toml it packs a command of WASI, or a plugin of Extism: what
-the file says becomes part of the module, which anybody can add then, sign and push.`,
+With --describe FILE.toml it packs a command of WASI, or a plugin of Extism: the
+description becomes part of the module. Anybody can then add, sign and push it.`,
 		Example: "  stockade tool pack target/wasm32-unknown-unknown/release/greet.wasm -o greet.wasm\n" +
 			"  stockade tool pack php.wasm --describe php.toml -o php-tool.wasm",
 		Args: cobra.ExactArgs(1),
@@ -150,8 +151,8 @@ the file says becomes part of the module, which anybody can add then, sign and p
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "where to write the module (default: FILE.wasm itself)")
-	cmd.Flags().StringVar(&describe, "describe", "", "a file of TOML that says what its tools are")
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "pack a module that is large, or has large functions, too")
+	cmd.Flags().StringVar(&describe, "describe", "", "a TOML file that describes its tools")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "also pack a module that is large or has large functions")
 	return cmd
 }
 
@@ -172,7 +173,7 @@ func runToolPack(ctx context.Context, a *app, file, out, describe string) error 
 	}
 	packed, err := author.Pack(ctx, a.door().Sandbox(), mod)
 	if errors.Is(err, author.ErrForeign) {
-		return usageError("stockade tool pack "+file+" --describe FILE.toml; `stockade help plugins` has examples", "%s is not packed: %v, so a person has to say what its tools are and need", file, err)
+		return usageError("stockade tool pack "+file+" --describe FILE.toml; `stockade help plugins` has examples", "%s is not packed: %v, so a person has to describe its tools and their needs", file, err)
 	}
 	if err != nil {
 		return importsHint(err)
@@ -186,7 +187,8 @@ func runToolPack(ctx context.Context, a *app, file, out, describe string) error 
 	return showPacked(a.s, packed)
 }
 
-// importsHint says what to do about a module that was refused.
+// importsHint adds a hint to the error of a module that was refused because of its
+// imports.
 func importsHint(err error) error {
 	refused, ok := errors.AsType[*admit.RefusedError](err)
 	if !ok || !strings.Contains(refused.Why, "none of its tools asks for") {
@@ -196,7 +198,7 @@ func importsHint(err error) error {
 		hint: "let the tool that uses it ask for it (in Go tool.UsesNetwork, tool.UsesSecret, tool.RunsCommand, tool.ReadsFiles), or leave it out"}
 }
 
-// showPacked prints what a module is.
+// showPacked prints a summary of a module that was packed.
 func showPacked(s *stdio, p author.PackedModule) error {
 	name := p.Manifest.Name
 	if p.Manifest.Version != "" {
@@ -211,7 +213,7 @@ func showPacked(s *stdio, p author.PackedModule) error {
 	return err
 }
 
-// projectDir is the folder of a project: the argument, or the workspace.
+// projectDir returns the folder of a project: the argument, or the workspace without one.
 func (a *app) projectDir(args []string) (string, error) {
 	if len(args) == 0 {
 		return a.Workspace, nil
@@ -251,8 +253,8 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.PackedModule
 		a.s.note("building %s with %s ...", filepath.Base(dir), goCmd)
 	}
 	start := time.Now()
-	// It runs what its author has just built, and before it is packed, once: compiling
-	// that would take longer than all else, and be of no use to any call.
+	// The module runs once, before it is packed: compiling it would take longer than
+	// everything else here, and no call could use the result.
 	box := sandbox.New(sandbox.Options{Interpreter: true, Permit: a.Ceiling.PermitsRun})
 	defer box.Close()
 	packed, file, err := author.Build(ctx, box, toolchain.Build{Go: goCmd, Dir: dir, Env: a.s.env})
@@ -270,11 +272,11 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.PackedModule
 	return packed, nil
 }
 
-// relToWorkspace is what a path is called from the workspace, if it is in it.
+// relToWorkspace returns a path relative to the workspace, or unchanged if it is outside.
 func (a *app) relToWorkspace(path string) string { return transcript.Relative(path, a.Workspace) }
 
-// buildHint says what to do about what the toolchain printed, where that is not the
-// code.
+// buildHint returns a hint about output of the toolchain that does not come from a
+// mistake in the code; empty: none is known.
 func buildHint(output string) string {
 	switch {
 	case strings.Contains(output, "go.mod requires go >="):
@@ -295,7 +297,7 @@ limits and the policy of an agent's calls. A project in Go is built first. FILE.
 is tested as it is, with the tests in its folder. No test reaches the network, the
 person's secrets or files, and none runs a command.
 
-` + "`stockade help author` has the words of these files.",
+` + "`stockade help author` describes these files.",
 		Example: "  stockade tool test\n  stockade tool test --update\n  stockade tool test ./greet.wasm",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -303,11 +305,11 @@ person's secrets or files, and none runs a command.
 		},
 	}
 	goFlag(cmd, &goCmd)
-	cmd.Flags().BoolVar(&update, "update", false, "write what the tools answer into the files, in the place of what they expect")
+	cmd.Flags().BoolVar(&update, "update", false, "replace the expected results in the files by the actual ones")
 	return cmd
 }
 
-// moduleUnderTest is the module that is to be tested, and the folder with its tests.
+// moduleUnderTest returns the module to test, and the folder with its tests.
 func (a *app) moduleUnderTest(ctx context.Context, args []string, goCmd string) (mod *tool.Module, dir string, err error) {
 	if len(args) == 1 && strings.HasSuffix(args[0], ".wasm") {
 		if mod, err = registry.ReadModule(args[0]); err != nil {
@@ -337,15 +339,15 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 	if err != nil {
 		return importsHint(err)
 	}
-	scripts, err := author.ReadScripts(dir, a.relToWorkspace) // all are read before any runs
+	scripts, err := author.ReadScripts(dir, a.relToWorkspace) // all files are read before any of them runs
 	if syntax, ok := errors.AsType[*author.SyntaxError](err); ok {
-		return usageError("`stockade help author` has the words of a file of tests", "%v", syntax)
+		return usageError("`stockade help author` describes such a file", "%v", syntax)
 	}
 	if err != nil {
 		return err
 	}
 	if len(scripts) == 0 {
-		return usageError("`stockade help author` shows what stands in them", "there are no tests: no files tests/*.txt in %s", dir)
+		return usageError("`stockade help author` describes these files", "there are no tests: no files tests/*.txt in %s", dir)
 	}
 	calls, failed := 0, 0
 	for _, s := range scripts {
@@ -377,14 +379,14 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 	}
 	if failed > 0 {
 		return &exitErr{code: exitError, message: fmt.Sprintf("%s in %s", humanize.Plural(failed, "failure"), humanize.Plural(calls, "call")),
-			hint: "--update writes down what the tools answer now; look at the difference then"}
+			hint: "--update writes the actual results into the files; look at the difference then"}
 	}
 	_, err = fmt.Fprintf(a.s.out, "%s, all as expected\n", humanize.Plural(calls, "call"))
 	return err
 }
 
-// runScript runs a file of tests through a door of its own, which has the layers,
-// the limits and the compiled modules of this program, and nothing else of it.
+// runScript runs a file of tests through its own door. The door has the policy layers,
+// limits and compiled modules of this program, and nothing else from it.
 func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Catalog, report func(author.Outcome)) (err error) {
 	var d *door.Door
 	defer func() {
@@ -409,7 +411,8 @@ func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Cat
 	}, report)
 }
 
-// showOutcome prints how a call went, and what of it is not as expected.
+// showOutcome prints the outcome of a call in a test, and its differences from the
+// expected one.
 func showOutcome(out io.Writer, file string, o author.Outcome) {
 	what := terminal.Line(humanize.Clip(o.Tool+" "+o.Args, 60))
 	switch {

@@ -14,23 +14,24 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// prebuilt is the native code that this program was built with.
+// prebuilt is the native code that was embedded when this program was built.
 var prebuilt = guests.Native
 
-// ownMemory is the memory of this program itself, beside that of the tools, in bytes.
+// ownMemory is the memory limit of this program itself, without its tools, in bytes.
 const ownMemory = 256 << 20
 
-// limitMemory limits the memory of this process to that of the tools, in bytes, and its own.
-// Near the limit garbage is collected more often than GOGC says; nothing fails. A person's
-// GOMEMLIMIT counts instead. Memory that tools have mapped has a limit of its own.
+// limitMemory sets the soft memory limit of this process to the memory of the tools, in
+// bytes, plus ownMemory. Near the limit, garbage is collected more often than GOGC asks
+// for; nothing fails. A person's GOMEMLIMIT takes precedence. Memory that tools have
+// mapped has its own limit.
 func limitMemory(s *stdio, tools uint64) {
 	if s.env("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(tools + ownMemory))
 	}
 }
 
-// sandboxOptions are those of this program. Compiling is shown, because it takes a
-// second or more for each module, once.
+// sandboxOptions returns the options of this program's sandbox. A note is shown while a
+// module is compiled, because that takes a second or more, once per module.
 func (a *app) sandboxOptions() sandbox.Options {
 	limitMemory(a.s, uint64(a.Config.ToolMemoryTotal))
 	return sandbox.Options{
@@ -49,15 +50,15 @@ func (a *app) sandboxOptions() sandbox.Options {
 	}
 }
 
-// loadAhead loads a module that is about to be called, while the rest is made
-// ready. One that has to be compiled first waits for the call to be allowed.
+// loadAhead loads a module that will be called soon, while the rest is prepared. A module
+// that must be compiled first waits until the call is allowed.
 func (a *app) loadAhead(ctx context.Context, mod *tool.Module) {
 	if box := a.door().Sandbox(); box.Ready(mod) {
-		go func() { _ = box.Compile(ctx, mod) }() // the call says what is wrong
+		go func() { _ = box.Compile(ctx, mod) }() // the call reports an error
 	}
 }
 
-// logger shows what operators want to know in the form of every other note.
+// logger returns a logger that prints warnings for operators like all other notes.
 func (a *app) logger() *slog.Logger { return slog.New(noteHandler{a.s}) }
 
 // noteHandler is a log handler that prints warnings and errors as notes.
@@ -77,7 +78,7 @@ func (n noteHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs implements slog.Handler; nothing here derives loggers.
+// WithAttrs implements slog.Handler; this program derives no loggers.
 func (n noteHandler) WithAttrs([]slog.Attr) slog.Handler { return n }
 
 // WithGroup implements slog.Handler.

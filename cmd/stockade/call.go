@@ -29,11 +29,11 @@ func newCallCmd(a *app) *cobra.Command {
 		Use:   "call TOOL|MODULE.wasm [JSON | NAME=VALUE...]",
 		Short: "Run one tool, through the same policy, sandbox and log as the agent",
 		Long: `Run one tool and print its result. The arguments are one JSON object, or
-NAME=VALUE pairs that are given the types of the tool's schema.
+NAME=VALUE pairs, which get the types of the tool's schema.
 
-MODULE.wasm is a module by its path. It sees no directory but those that --mount
-names. If it holds several tools, name one: MODULE.wasm:TOOL. What happens to a
-call is in ` + "`stockade help calls`" + `.
+MODULE.wasm is the path of a module. The module sees only the directories of
+--mount. If it holds several tools, name one: MODULE.wasm:TOOL. The steps of a
+call are in ` + "`stockade help calls`" + `.
 
 ` + exitHelp,
 		Example: `  stockade call ls
@@ -70,19 +70,20 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 		return err
 	}
 	o := a.transcriptOptions()
-	o.CallTyped = true // showResult prints what has come of it
+	o.CallTyped = true // showResult prints the result
 	defer s.Log.Observe(newPrinter(a.s, o).show)()
 	result, err := s.Call(ctx, call)
 	if err != nil {
 		return err
 	}
 	if entry != nil && entry.Capabilities.Store && result.Err == nil && !a.flags.json && !a.flags.quiet {
-		defer a.s.note("what %s keeps is kept with the session, and each stockade call is a session of its own: it goes on in a chat or a run", entry.Name)
+		defer a.s.note("%s stores data in its session, and each stockade call is a session of its own: only a chat or a run keeps the data", entry.Name)
 	}
 	return a.showResult(request{typed, args, call}, result)
 }
 
-// refusedJSON prints the error of a module that is not admitted, or may not run, as a result.
+// refusedJSON prints the error of a module that is not admitted or may not run as a
+// result, for --json. It returns nil if it printed nothing.
 func (a *app) refusedJSON(err error) error {
 	var r tool.Result
 	if refused, ok := errors.AsType[*admit.RefusedError](err); ok {
@@ -99,15 +100,16 @@ func (a *app) refusedJSON(err error) error {
 	return err
 }
 
-// request is a call as it was typed, for what is said about its result.
+// request is a call from the command line, for messages about its result.
 type request struct {
 	name string // or the path of a module
 	args []string
 	call tool.Call
 }
 
-// callTarget finds what to call: a built-in tool in the workspace, or a module
-// by its path with nothing but what --mount shows.
+// callTarget returns the tools to call, with their mounts and the tool's name: built-in
+// tools see the workspace, and a module named by its path only sees the directories of
+// --mount.
 func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []policy.Mount, string, error) {
 	file, inner, isFile := registry.SplitPath(name)
 	if !isFile {
@@ -143,7 +145,7 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 	return catalog, a.warnMounts(mounts), inner, err
 }
 
-// readModule reads a module that is named by its path.
+// readModule reads a module named by its path.
 func readModule(file string) (*tool.Module, error) {
 	mod, err := registry.ReadModule(file)
 	if err != nil {
@@ -152,8 +154,8 @@ func readModule(file string) (*tool.Module, error) {
 	return mod, nil
 }
 
-// parseArgs makes JSON of the arguments of the command line. The entry is nil
-// where there is no such tool.
+// parseArgs converts the arguments of the command line to JSON. entry is nil if the tool
+// does not exist.
 func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
 	if len(args) == 1 && strings.HasPrefix(strings.TrimSpace(args[0]), "{") {
 		return json.RawMessage(args[0]), nil
@@ -172,8 +174,9 @@ func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// namedHint shows a value that was given without a name as that of the first argument
-// that the tool needs and was not given; of one that needs none, of its first.
+// namedHint returns a hint for a value without a name: it shows the value with the name
+// of the first required argument that is missing, or of the first argument if none is
+// required.
 func namedHint(entry *tool.Entry, args []string, value string) string {
 	if entry == nil {
 		return "`stockade tool list` shows the tools"
@@ -190,8 +193,8 @@ func namedHint(entry *tool.Entry, args []string, value string) string {
 	return fmt.Sprintf("for example: stockade call %s %s=%s", entry.Name, known[max(needs, 0)].Name, word)
 }
 
-// typedValue gives a value the type that the schema has for it: a string stays
-// a string however much it looks like a number.
+// typedValue converts a value to the type of the schema. A string stays a string, even if
+// it looks like a number.
 func typedValue(entry *tool.Entry, name, value string) json.RawMessage {
 	if entry != nil && !entry.Schema.IsString(name) && json.Valid([]byte(value)) {
 		return json.RawMessage(value)
@@ -203,7 +206,7 @@ func typedValue(entry *tool.Entry, name, value string) json.RawMessage {
 	return text
 }
 
-// showResult prints a result and returns how the program ends with it.
+// showResult prints a result, and returns the error with which the program ends.
 func (a *app) showResult(req request, r tool.Result) error {
 	var end error
 	aside := ""
@@ -216,12 +219,12 @@ func (a *app) showResult(req request, r tool.Result) error {
 	}
 	if a.flags.json {
 		if r.Err != nil {
-			said := *r.Err
-			said.Hint, said.Allow = tool.Advise("%s", hintText(r.Err.Hint)), allowFlag(r.Err.Allow)
+			shownErr := *r.Err
+			shownErr.Hint, shownErr.Allow = tool.Advise("%s", hintText(r.Err.Hint)), allowFlag(r.Err.Allow)
 			if r.Err.AllowHint != nil {
-				said.AllowHint = tool.Advise("%s", hintText(r.Err.AllowHint))
+				shownErr.AllowHint = tool.Advise("%s", hintText(r.Err.AllowHint))
 			}
-			r.Err = &said
+			r.Err = &shownErr
 		}
 		if _, err := fmt.Fprintf(a.s.out, "%s\n", visible.EscapeJSON(r.Envelope())); err != nil {
 			return err
@@ -260,8 +263,8 @@ func (a *app) showResult(req request, r tool.Result) error {
 	return end
 }
 
-// isRaw reports whether the arguments of a call ask for raw data, as those of file_read and
-// http_fetch can.
+// isRaw reports whether the arguments of a call ask for raw data. file_read and
+// http_fetch have such arguments.
 func isRaw(args json.RawMessage) bool {
 	var asks struct {
 		Raw    any `json:"raw"`
@@ -270,18 +273,18 @@ func isRaw(args json.RawMessage) bool {
 	return json.Unmarshal(args, &asks) == nil && (asks.Raw == true || asks.Format == "raw")
 }
 
-// printNotes prints the notes of the host about a result, one a line.
+// printNotes prints the notes of the host about a result, one per line.
 func (a *app) printNotes(text string) {
 	for note := range strings.Lines(text) {
 		a.s.note("%s", strings.TrimSuffix(note, "\n"))
 	}
 }
 
-// maxErrorLines is how much is shown of what a tool has written that has failed.
+// maxErrorLines limits the lines shown of the output of a failed tool.
 const maxErrorLines = 12
 
-// lastLines is the end of a long text: a crash of a guest can print a stack of
-// hundreds of lines.
+// lastLines returns the end of a long text: the crash of a guest can print hundreds of
+// lines.
 func (a *app) lastLines(text string) string {
 	lines := strings.Split(text, "\n")
 	if a.flags.verbose || len(lines) <= maxErrorLines {
@@ -291,7 +294,7 @@ func (a *app) lastLines(text string) string {
 		strings.Join(lines[len(lines)-maxErrorLines:], "\n"))
 }
 
-// resultError maps a failed result to the way the program ends.
+// resultError converts a failed result to the error with which the program ends.
 func (a *app) resultError(req request, r tool.Result) error {
 	e := r.Err
 	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s%s (%s)", e.Message, prefixIfSet("; ", hintText(e.AllowHint)), e.Code), hint: hintText(e.Hint)}
@@ -301,13 +304,13 @@ func (a *app) resultError(req request, r tool.Result) error {
 		if e.Denial != nil {
 			end.hint = a.explainHint(req)
 		}
-		if calls := a.denyAll.takeDenied(); calls != nil { // a person who said no knows how to say yes
+		if calls := a.denyAll.takeDenied(); calls != nil { // a person who said no needs no flag
 			end.code, end.hint = exitNobodyToAsk, calls[len(calls)-1].howToAllow()
 		}
 	case tool.CodeUnknownTool:
 		end.code = exitUsage
 	case tool.CodeInvalidArgs:
-		if !r.Ran() { // else it is the tool that does not take them
+		if !r.Ran() { // otherwise the tool itself refused them
 			end.code, end.hint = exitUsage, "`stockade tool info "+req.name+"` shows the arguments"
 		}
 	case tool.CodeTimeout, tool.CodeMemory, tool.CodeFuel:
@@ -318,7 +321,7 @@ func (a *app) resultError(req request, r tool.Result) error {
 	return end
 }
 
-// explainHint is the command that explains this call and no other, if one can be
+// explainHint returns the command that explains exactly this call; empty if it cannot be
 // copied.
 func (a *app) explainHint(req request) string {
 	argv := []string{"stockade", "policy", "explain", "--caller", string(req.call.Caller)}
@@ -345,7 +348,7 @@ func (a *app) explainHint(req request) string {
 	}
 	line := strings.Join(argv, " ")
 	if len(line) > maxFlagBytes {
-		return "the field `denial` of what --json prints says which rule of which layer decides"
+		return "the field `denial` of the --json output names the rule and the layer that decide"
 	}
-	return "`" + line + "` says which rule of which layer decides"
+	return "`" + line + "` names the rule and the layer that decide"
 }

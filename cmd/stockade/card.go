@@ -20,25 +20,27 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// card shows a module that waits for a yes: first, on at most cardRows rows with the
-// question, what a person needs to decide; the rest behind "?". A text of the module
-// stands behind a bar. What of it stands in a row of ours is a name that was checked.
+// card shows a module that waits for a yes. Together with the question it takes at most
+// cardRows rows, with everything that a person needs to decide; the rest is behind "?".
+// Text of the module stands behind a bar. Only checked names of the module stand in rows
+// of ours.
 type card struct {
 	review *registry.Review
 	width  int
 	color  bool
-	work   string // the workspace, whose files a yes gives
+	work   string // the workspace, whose files a yes would open
 }
 
-// What of a card is shown before "?" is pressed.
+// The limits of the card before "?" is pressed, in rows; titleColumns is in columns.
 const (
-	cardRows     = 15 // with the question, and the blank rows
-	questionRows = 3  // with what is said before it
-	textRows     = 2  // of one description, or one side of a change
+	cardRows     = 15 // with the question and the blank rows
+	questionRows = 3  // with the text before the question
+	textRows     = 2  // of one description, or of one side of a change
 	titleColumns = 11
 )
 
-// short is the card before "?", which ends with a blank row if there is room.
+// short returns the card before "?" is pressed. It ends with a blank row if there is
+// room.
 func (c card) short() string {
 	r, w := c.review, registry.WantsOf(c.review.Record.Manifest)
 	signed := terminal.Wrap(signedBy(r.Verdict), c.width-titleColumns-4)
@@ -72,18 +74,19 @@ func (c card) short() string {
 
 func (c card) style(style, text string) string { return terminal.Style(c.color, style, text) }
 
-// row is a row of ours.
+// row returns a row of ours.
 func (c card) row(title, text string) string {
 	return fmt.Sprintf("  %-*s %s", titleColumns, title, fit(text, c.width-titleColumns-4))
 }
 
-// rightAligned is a row with something at its right end, which is in a style.
+// rightAligned returns a row with a styled text at its right end.
 func (c card) rightAligned(row, style, right string) string {
 	row = fit(row, c.width-len(right)-4)
 	return row + strings.Repeat(" ", max(c.width-1-terminal.Width(row)-len(right), 2)) + c.style(style, right)
 }
 
-// head names the module. An update says what it would take the place of.
+// head returns the row with the name and version of the module, and for an update the
+// version that it replaces.
 func (c card) head() string {
 	r := c.review
 	name := "  " + r.Record.Name + " " + displayVersion(r.Record.Manifest)
@@ -100,8 +103,8 @@ func (c card) head() string {
 	return c.rightAligned(name, terminal.Dim, humanize.Bytes(r.Record.Bytes))
 }
 
-// signed returns the row about the signer. It tells of another signer than before; unknown
-// keys count as no signer.
+// signed returns the row about the signer. It marks a change of the signer; unknown keys
+// count as no signer.
 func (c card) signed(by string) string {
 	r := c.review
 	row := c.row("signed by", by)
@@ -114,8 +117,8 @@ func (c card) signed(by string) string {
 	return row
 }
 
-// wantRows says what the module asks for, a row for each kind, and of an update what
-// of it is new.
+// wantRows returns the rows about the access that the module asks for, one per kind. For
+// an update they mark new requests.
 func (c card) wantRows(w registry.Wants) (out []string) {
 	if w.Nothing() {
 		return []string{c.row("wants", "nothing: it only computes")}
@@ -148,7 +151,8 @@ func (c card) wantRows(w registry.Wants) (out []string) {
 
 var wantedKinds = [...]string{"files", "hosts", "secrets", "commands", "store"}
 
-// wantsByKind is what a module asks for, by kind; empty where that is nothing.
+// wantsByKind returns the access that a module asks for, by kind; empty: it asks for
+// nothing of that kind.
 func wantsByKind(w registry.Wants) (out [len(wantedKinds)]string) {
 	out[0] = map[tool.Files]string{tool.FilesRead: "to read", tool.FilesWrite: "to read and change"}[w.Files]
 	hosts := w.Hosts
@@ -162,15 +166,16 @@ func wantsByKind(w registry.Wants) (out [len(wantedKinds)]string) {
 	}
 	out[2] = countedList(secrets)
 	if w.Exec {
-		out[3] = "each of which would be asked about"
+		out[3] = "yes, and you are asked about each"
 	}
 	if w.Store {
-		out[4] = "what its tools keep in a session, and share"
+		out[4] = "data in a session, shared by its tools"
 	}
 	return out
 }
 
-// countedList lists things, and says how many there are where they may not fit.
+// countedList joins things with commas. If there are more than three, their number comes
+// first.
 func countedList(things []string) string {
 	if len(things) > 3 {
 		return fmt.Sprintf("%d: %s", len(things), strings.Join(things, ", "))
@@ -178,7 +183,7 @@ func countedList(things []string) string {
 	return strings.Join(things, ", ")
 }
 
-// descriptions are those of the tools, in so many rows.
+// descriptions returns the descriptions of the tools in at most room rows.
 func (c card) descriptions(room int) (out []string) {
 	tools := c.review.Record.Manifest.Tools
 	each := min(max(room/len(tools), 1), textRows)
@@ -191,8 +196,8 @@ func (c card) descriptions(room int) (out []string) {
 	return out
 }
 
-// changes are what is different from what was approved, in so many rows. What the
-// rows about its wants say is not said again.
+// changes returns the differences from the approved module in at most room rows.
+// Differences that the rows of wantRows show are left out.
 func (c card) changes(room int) (out []string) {
 	changes := c.review.Changes
 	if wantsByKind(registry.WantsOf(c.review.Previous.Manifest)) != wantsByKind(registry.WantsOf(c.review.Record.Manifest)) {
@@ -214,21 +219,21 @@ func (c card) changes(room int) (out []string) {
 		out = append(out, rows...)
 	}
 	if len(c.review.Changes) == 0 && !c.review.IsUnchanged() {
-		out = append(out, "  Its code is another. What it says of itself and asks for is the same.")
+		out = append(out, "  Its code has changed. Its description and its requests are the same.")
 	}
 	return out
 }
 
 func noteRow(text string) string { return prompt.Note + text }
 
-// quotedRows is a text of a module's in at most so many rows, and how long it is if
-// that is not all of it.
-func (c card) quotedRows(style, before, text string, most int) (out []string) {
+// quotedRows returns text of a module in at most maxRows rows behind bars, with its
+// length if it was shortened.
+func (c card) quotedRows(style, before, text string, maxRows int) (out []string) {
 	rows := terminal.Wrap(before+terminal.Line(oneLine(text)), prompt.Room(c.width))
-	if len(rows) > most {
+	if len(rows) > maxRows {
 		size := fmt.Sprintf(" ... (%d characters)", utf8.RuneCountInString(text))
-		rows = rows[:most]
-		rows[most-1] = terminal.Rows(rows[most-1], prompt.Room(c.width)-len(size))[0] + size
+		rows = rows[:maxRows]
+		rows[maxRows-1] = terminal.Rows(rows[maxRows-1], prompt.Room(c.width)-len(size))[0] + size
 	}
 	for i, row := range rows {
 		bar := prompt.Bar
@@ -240,11 +245,11 @@ func (c card) quotedRows(style, before, text string, most int) (out []string) {
 	return out
 }
 
-// oneLine takes the line ends and blanks out of a text that begin nothing: a text
-// that hides behind them is in sight.
+// oneLine replaces runs of blanks and line ends by single blanks: text that hides behind
+// them comes into sight.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// fit is a text on a row of so many columns.
+// fit shortens a text to a number of columns.
 func fit(text string, columns int) string {
 	rows := terminal.Rows(terminal.Line(text), columns)
 	if len(rows) == 1 {
@@ -253,8 +258,8 @@ func fit(text string, columns int) string {
 	return terminal.Rows(rows[0], max(columns-4, 2))[0] + " ..."
 }
 
-// displayVersion is the version of a module. One that is none is a text of a stranger's,
-// and stands behind "?".
+// displayVersion returns the version of a module. A text that is not a version is not
+// shown here, because a stranger wrote it; it is behind "?".
 func displayVersion(m tool.Manifest) string {
 	switch {
 	case m.Version == "":
@@ -267,11 +272,11 @@ func displayVersion(m tool.Manifest) string {
 
 const maxVersion = 24
 
-// warnings say what a yes could lead to.
+// warnings returns rows about the worst that a yes could lead to.
 func (c card) warnings(w registry.Wants) (out []string) {
 	hosts := fit(cmp.Or(countedList(w.Hosts), "the hosts that you allow"), c.width-46)
 	switch {
-	case w.Inferred: // which a yes does not give
+	case w.Inferred: // a yes does not give inferred access
 	case w.CanSendFiles:
 		out = append(out, c.style(terminal.Red, "  It can send the files that it reads to "+hosts+"."))
 	case len(w.Hosts) > 0 || w.AnyHost:
@@ -280,8 +285,8 @@ func (c card) warnings(w registry.Wants) (out []string) {
 	return out
 }
 
-// trimCommonStart leaves out most of what two texts begin with, so that what is new is on the
-// row.
+// trimCommonStart removes most of the text with which both texts begin, so that the
+// difference fits into a row.
 func trimCommonStart(was, is string) (string, string) {
 	n := 0
 	for n < len(was) && n < len(is) && was[n] == is[n] {
@@ -297,7 +302,7 @@ func trimCommonStart(was, is string) (string, string) {
 	return "... " + was[cut:], "... " + is[cut:]
 }
 
-// long is what "?" shows: everything.
+// long returns the whole card for "?".
 func (c card) long() string {
 	var b strings.Builder
 	r := c.review
@@ -329,11 +334,11 @@ func (c card) long() string {
 	}
 	for _, k := range r.Verdict.Unknown {
 		line("key", k.String())
-		line("", "which nobody has whom you know; if you know whose it is:")
+		line("", "it belongs to nobody that you know; if you know the owner:")
 		command(fmt.Sprintf("stockade tool trust add WHO %s --namespace %s", k, cmp.Or(r.Record.Repository, "file:"+r.Record.Manifest.Name)))
 	}
 	if r.Record.BaseDigest != "" {
-		line("as it came", r.Record.BaseDigest)
+		line("original", r.Record.BaseDigest)
 	}
 	if w := registry.WantsOf(r.Record.Manifest); w.Inferred && !w.Nothing() {
 		line("to allow it", "for example:")
@@ -343,15 +348,15 @@ func (c card) long() string {
 		line("narrower", "[o] now, and then for example:")
 		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))
 	}
-	text("where it is from:", r.Record.Source)
+	text("its source:", r.Record.Source)
 	for _, note := range r.Record.Manifest.Notes {
 		text("note:", note)
 	}
 	if config := r.Record.Manifest.Config; len(config) > 0 {
-		text("what it is configured with:", configLines(config))
+		text("its configuration:", configLines(config))
 	}
 	if shown := displayVersion(r.Record.Manifest); r.Record.Manifest.Version != shown && r.Record.Manifest.Version != "" {
-		text("what it gives as its version:", r.Record.Manifest.Version)
+		text("its version, in its own words:", r.Record.Manifest.Version)
 	}
 	for _, change := range r.Changes {
 		text(change.Title+":", strings.Trim(prefixed("- ", change.Before)+prefixed("+ ", change.After), "\n"))
@@ -370,7 +375,8 @@ func (c card) long() string {
 	return b.String() + "\n"
 }
 
-// foreignKind is what a module is in words, if it was made for another host.
+// foreignKind names the kind of a module that was made for another host; empty: it was
+// made for this program.
 func foreignKind(r store.Record) string {
 	kind := r.Manifest.Kind()
 	if kind != "" && r.BaseDigest != "" {
@@ -379,7 +385,7 @@ func foreignKind(r store.Record) string {
 	return kind
 }
 
-// runLines say how a tool is run, a line for each thing.
+// runLines describes the way in which a tool runs its program, one property per line.
 func runLines(r tool.Run) string {
 	var out []string
 	add := func(what string, v any) { out = append(out, fmt.Sprintf("%-9s %s", what, tool.Marshal(v))) }
@@ -404,8 +410,8 @@ func runLines(r tool.Run) string {
 	return strings.Join(out, "\n")
 }
 
-// warnOptionArgs warns of tools of a module that let an argument of a call become an option of the
-// program that they run.
+// warnOptionArgs prints a warning for each tool of a module that lets an argument of a
+// call become an option of the program that the tool runs.
 func (s *stdio) warnOptionArgs(m tool.Manifest) {
 	const most = 8
 	n := 0
@@ -427,7 +433,7 @@ func (s *stdio) warnOptionArgs(m tool.Manifest) {
 	}
 }
 
-// configLines are what a module is configured with, a line for each entry.
+// configLines returns the configuration of a module, one entry per line.
 func configLines(config map[string]string) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(config)) {
@@ -436,7 +442,7 @@ func configLines(config map[string]string) string {
 	return strings.Join(out, "\n")
 }
 
-// suffixed is a word for the first of some things.
+// suffixed returns the noun, and " 1 of n" behind it if there is more than one.
 func suffixed(noun string, n int) string {
 	if n == 1 {
 		return noun
@@ -444,7 +450,7 @@ func suffixed(noun string, n int) string {
 	return fmt.Sprintf("%s 1 of %d", noun, n)
 }
 
-// prefixed puts a mark before each line of a text; an empty one stays empty.
+// prefixed puts a mark before each line of a text; an empty text stays empty.
 func prefixed(mark, text string) string {
 	if text == "" {
 		return ""
@@ -452,7 +458,7 @@ func prefixed(mark, text string) string {
 	return mark + strings.ReplaceAll(text, "\n", "\n"+mark) + "\n"
 }
 
-// indented is JSON to be read.
+// indented returns JSON with indentation.
 func indented(data json.RawMessage) string {
 	var out bytes.Buffer
 	if json.Indent(&out, data, "", "  ") != nil {
@@ -468,7 +474,7 @@ func toolNames(r *registry.Review) (out []string) {
 	return out
 }
 
-// signedBy says who has signed.
+// signedBy returns the signer of a module as text.
 func signedBy(v trust.Verdict) string {
 	switch {
 	case v.Signer != "":
@@ -483,7 +489,7 @@ func signedBy(v trust.Verdict) string {
 	return "nobody"
 }
 
-// allowanceText says in one line what a module may use.
+// allowanceText returns an allowance in one line.
 func allowanceText(a tool.Allowance) string {
 	var out []string
 	for _, d := range a.Read {

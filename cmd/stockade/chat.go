@@ -46,32 +46,32 @@ a path. A line that begins with a space is always a prompt.
 
 `
 
-// chatCommand is a command of the chat itself.
+// chatCommand is a command of the chat, with its entry in /help.
 type chatCommand struct {
-	name, args, help string                                                       // as /help shows it
-	run              func(t *conversation, ctx context.Context, arg string) error // nil: the loop does it
+	name, args, help string                                                       // texts for /help
+	run              func(t *conversation, ctx context.Context, arg string) error // nil: the loop of the chat handles it
 }
 
-// chatCommands are the commands of the chat but /help, in the order of /help.
+// chatCommands are the commands of the chat except /help, in the order of /help.
 var chatCommands = []chatCommand{
 	{"/tool", "", "list the tools", (*conversation).tool},
 	{"/tool", "NAME", "show a tool, with its arguments and errors", (*conversation).tool},
-	{"/model", "", "list the profiles, of which one is in use", (*conversation).model},
-	{"/model", "NAME", "ask that profile in the next turns, or that model of the same provider; also PROFILE MODEL", (*conversation).model},
-	{"/context", "", "show what fills the context of the model, and what the session has used", (*conversation).context},
+	{"/model", "", "list the profiles, and mark the one in use", (*conversation).model},
+	{"/model", "NAME", "ask that profile from now on, or that model of the same provider; also PROFILE MODEL", (*conversation).model},
+	{"/context", "", "show the contents of the model's context, and the usage of the session", (*conversation).context},
 	{"/stats", "", "show the calls of the session by tool, its tokens and their cost by model", (*conversation).stats},
 	{"/tasks", "", "show the list of tasks that the model keeps", (*conversation).tasks},
-	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*conversation).undo},
-	{"/redo", "", "make again what was undone last", (*conversation).redo},
-	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*conversation).fuel},
-	{"/show", "[N]", "show all of a call, by its number; without one, of the last", (*conversation).showCall},
-	{"/init", "", "write a first AGENTS.md, which the model is told of in each session", (*conversation).initProject},
-	{"/init", "again", "look whether AGENTS.md is still right", (*conversation).initProject},
+	{"/undo", "", "undo the changes of the last turn; again, those of the turn before", (*conversation).undo},
+	{"/redo", "", "redo the changes that were undone last", (*conversation).redo},
+	{"/fuel", "", "show the fuel that the session and its tools have used and have left", (*conversation).fuel},
+	{"/show", "[N]", "show everything about a call, by its number; without N, about the last", (*conversation).showCall},
+	{"/init", "", "write a first AGENTS.md, which the model gets in each session", (*conversation).initProject},
+	{"/init", "again", "check whether AGENTS.md is still right", (*conversation).initProject},
 	{"/refresh", "", "look for tools again", (*conversation).refresh},
 	{"/quit", "", "leave (so does the end of input)", nil},
 }
 
-// chatHelp lists the commands of the chat.
+// chatHelp returns the text of /help.
 func chatHelp() string {
 	var b strings.Builder
 	b.WriteString(chatRules)
@@ -86,8 +86,8 @@ func chatHelp() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// runChat talks in a session, or a new one if id is empty. First is the first line; it may be
-// empty.
+// runChat runs the chat in a session, or in a new one if id is empty. first is the first
+// line; it may be empty.
 func runChat(ctx context.Context, a *app, id, first string) error {
 	if a.drawsInPlace() {
 		a.ui = tui.New()
@@ -97,7 +97,7 @@ func runChat(ctx context.Context, a *app, id, first string) error {
 		return err
 	}
 	t.chat = true
-	a.trust = trustWarn // from here on the chat reads what is typed, and /refresh must not
+	a.trust = trustWarn // the chat reads input from here on; a trust question of /refresh would take it
 	if !a.flags.quiet {
 		t.printTail()
 		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.Workspace)
@@ -112,7 +112,7 @@ func runChat(ctx context.Context, a *app, id, first string) error {
 			return leave, failed
 		})
 	}
-	warned := false // that Ctrl-C leaves
+	warned := false // the notice that Ctrl-C leaves was shown
 	for {
 		line := first
 		err := t.interruptible(ctx, func(ctx context.Context) (err error) {
@@ -153,12 +153,12 @@ func runChat(ctx context.Context, a *app, id, first string) error {
 	}
 }
 
-// resumeHint says to who leaves how to come back.
+// resumeHint tells a leaving person how to come back.
 func (t *conversation) resumeHint() string {
 	return "`stockade session resume " + t.Log.ID() + "` goes on with it."
 }
 
-// do carries out what was typed in a chat, and reports whether the person leaves.
+// do carries out a line typed in a chat. leave reports whether the person leaves.
 func (t *conversation) do(ctx context.Context, typed string) (leave bool, err error) {
 	command, spaced := isCommand(typed), strings.HasPrefix(typed, " ")
 	typed = strings.TrimSpace(typed)
@@ -185,7 +185,8 @@ func (t *conversation) do(ctx context.Context, typed string) (leave bool, err er
 	})
 }
 
-// interruptible runs what an interrupt ends before it ends the program.
+// interruptible calls run. Ctrl-C cancels run, and does not end the program as long as
+// run is active.
 func (t *conversation) interruptible(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -193,18 +194,19 @@ func (t *conversation) interruptible(ctx context.Context, run func(context.Conte
 	defer t.a.cancelTurn.Store(nil)
 	err := run(ctx)
 	if errors.Is(err, context.Canceled) {
-		return context.Cause(ctx) // which says by whom
+		return context.Cause(ctx) // the cause names the reason
 	}
 	return err
 }
 
-// isCommand tells a command of the chat, or a mistyped one, from a prompt.
+// isCommand reports whether a line is a command of the chat, maybe a mistyped one, and
+// not a prompt.
 func isCommand(line string) bool {
 	word, _, _ := strings.Cut(line, " ")
 	return strings.HasPrefix(word, "/") && strings.Count(word, "/") == 1
 }
 
-// slash carries out a command of the chat itself.
+// slash carries out a command of the chat, such as /help.
 func (t *conversation) slash(ctx context.Context, line string) error {
 	name, arg, _ := strings.Cut(line, " ")
 	switch name {
@@ -226,23 +228,23 @@ func (t *conversation) slash(ctx context.Context, line string) error {
 		case c.args != "" || arg == "":
 			return c.run(t, ctx, arg)
 		default:
-			fault = " takes no words behind it"
+			fault = " takes no argument"
 		}
 	}
 	word, _, _ := strings.Cut(line, " ")
 	switch {
 	case fault != "":
 	case name == "/new" || name == "/clear" || name == "/reset":
-		fault = " is no command: leave with /quit and start stockade again for a new session"
+		fault = " is not a command: leave with /quit and start stockade again for a new session"
 	case name == "/compact" || name == "/compress":
-		fault = " is no command: what is oldest is left out by itself, see /context"
+		fault = " is not a command: the oldest parts are left out automatically, see /context"
 	default:
-		fault = " is no command" + nearest.Hint(name, names)
+		fault = " is not a command" + nearest.Hint(name, names)
 	}
 	return fmt.Errorf("%s%s; /help shows the commands, and a space before a line makes it a prompt", word, fault)
 }
 
-// tool lists the tools, or shows one.
+// tool lists the tools, or shows one tool.
 func (t *conversation) tool(ctx context.Context, name string) error {
 	if name == "" {
 		return t.tools.list(t.a.s)
@@ -253,7 +255,7 @@ func (t *conversation) tool(ctx context.Context, name string) error {
 	return nil
 }
 
-// refresh looks for tools again.
+// refresh searches for tools again.
 func (t *conversation) refresh(ctx context.Context, _ string) error {
 	fmt.Fprintln(t.a.s.out, "Refreshing tools...")
 	found, err := t.a.findTools(ctx)
@@ -271,7 +273,7 @@ func (t *conversation) refresh(ctx context.Context, _ string) error {
 	return nil
 }
 
-// fuel shows how far the budgets of the session are used up.
+// fuel shows the fuel budgets of the session: used and left.
 func (t *conversation) fuel(context.Context, string) error {
 	w := table.New(table.Text("FUEL"), table.Fixed("USED"), table.Fixed("LEFT"), table.Fixed("LIMIT"))
 	for _, u := range t.Tools.Fuel() {

@@ -2,4 +2,4 @@
 
 package main
 
-func stdoutClosed() bool { return false } // it cannot be told
+func stdoutClosed() bool { return false } // there is no way to know

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	contextColumns = 76 // of the picture, which has to fit 80
-	contextTools   = 5  // that have filled most
+	contextColumns = 76 // width of the picture, which fits into 80 columns
+	contextTools   = 5  // number of tools listed: those with the most text
 )
 
-// context shows what fills the context of the model, and what the session has used.
+// context shows the content of the model's context, and the usage of the session.
 func (t *conversation) context(context.Context, string) error {
 	_, err := io.WriteString(t.a.s.out, contextPicture(t.ContextReport()))
 	return err
 }
 
-// contextPicture is a bar of how full the context is, what fills it, what was left out
-// of it, and what the session has used.
+// contextPicture draws a bar of the context's fill level, and lists its content, the
+// parts that were left out, and the usage of the session.
 func contextPicture(c agent.ContextReport) string {
 	var b strings.Builder
 	talk := c.System + c.Prompts + c.Answers + c.Calls + c.Results
@@ -91,17 +91,17 @@ func contextPicture(c agent.ContextReport) string {
 	return b.String()
 }
 
-// bar is a row of columns of which a part is full: of something at least one, and of
-// all that is not full never each.
-func bar(n, of, columns int) string {
+// bar draws a bar of columns, of which the share n/total is full. If n is above 0 at least
+// one column is full; if n is below total, at least one is empty.
+func bar(n, total, columns int) string {
 	full := 0
-	if of > 0 {
-		full = int(float64(n) / float64(of) * float64(columns))
+	if total > 0 {
+		full = int(float64(n) / float64(total) * float64(columns))
 	}
 	switch {
-	case n <= 0 || of <= 0:
+	case n <= 0 || total <= 0:
 		full = 0
-	case n < of:
+	case n < total:
 		full = min(max(full, 1), columns-1)
 	default:
 		full = columns
@@ -109,13 +109,13 @@ func bar(n, of, columns int) string {
 	return strings.Repeat("#", full) + strings.Repeat(".", columns-full)
 }
 
-// percent is a part in whole percent.
-func percent(n, of int) string {
+// percent returns the share n/total in whole percent; empty if total is 0.
+func percent(n, total int) string {
 	switch {
-	case of <= 0:
+	case total <= 0:
 		return ""
-	case n > 0 && float64(n)/float64(of) < 0.01:
+	case n > 0 && float64(n)/float64(total) < 0.01:
 		return "<1 %"
 	}
-	return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(of))
+	return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(total))
 }

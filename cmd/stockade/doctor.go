@@ -35,17 +35,18 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// checkTimeout bounds what one check may take: a provider that does not answer is one.
+// checkTimeout limits the duration of one check, for example of a provider that does not
+// answer.
 const checkTimeout = 5 * time.Second
 
 func newDoctorCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Say what works on this machine, and what mends what does not",
+		Use: "doctor", Short: "Check what works on this machine, and show how to mend the rest",
 		Long: `Look at everything that Stockade needs: the settings, the sandbox, the jail of
 commands, the provider, the store of secrets, the folders, the network, the policy,
-the log, the cache, the tools, the terminal. Below what does not work, or could work
-better, stands what mends it. Nothing is changed; a file that is written to try a
-folder is removed. The provider gets one request, for the list of its models.
+the log, the cache, the tools, the terminal. The remedy stands below each thing
+that does not work, or could work better. Nothing is changed; the test files that
+it writes are removed. The provider gets one request, for the list of its models.
 
 It ends with exit code 0 if all that is needed works, and with 1 otherwise.`,
 		Example: "  stockade doctor\n  stockade doctor --json | jq '.[] | select(.state != \"ok\")'",
@@ -56,25 +57,26 @@ It ends with exit code 0 if all that is needed works, and with 1 otherwise.`,
 	return cmd
 }
 
-// finding is what one check has found out. In the output of `doctor --json` it is a
+// finding is the result of one check. Its form in the output of `doctor --json` is a
 // documented contract.
 type finding struct {
 	Name  string   `json:"name"`
 	State state    `json:"state"`
 	Says  string   `json:"says"`
-	Mend  []string `json:"mend,omitempty"` // commands and words, each for itself
+	Mend  []string `json:"mend,omitempty"` // commands and advice, one per element
 }
 
-// state is how something stands.
+// state is the state of a checked thing.
 type state string
 
 const (
 	stateOK     state = "ok"
-	stateNote   state = "note"   // it works, and could be better
-	stateBroken state = "broken" // it does not, or nothing works without it
+	stateNote   state = "note"   // it works, and could work better
+	stateBroken state = "broken" // it does not work, or nothing works without it
 )
 
-// okFinding, better and broken make a finding; the check fills in its name.
+// okFinding, noteFinding and brokenFinding return a finding without a name; the check
+// fills in its name.
 func okFinding(format string, args ...any) finding {
 	return finding{State: stateOK, Says: fmt.Sprintf(format, args...)}
 }
@@ -95,7 +97,7 @@ func newFinding(s state, mend, format string, args ...any) finding {
 	return f
 }
 
-// errorFinding is a finding of an error, with the hint that the program has for it.
+// errorFinding returns a finding about an error, with the program's hint for that error.
 func errorFinding(err error) finding {
 	hint := ""
 	if e, ok := errors.AsType[*exitErr](explainError(err)); ok {
@@ -107,15 +109,14 @@ func errorFinding(err error) finding {
 	return brokenFinding(hint, "%v", err)
 }
 
-// doctorCheck is one thing that is looked at.
+// doctorCheck is a check of doctor.
 type doctorCheck struct {
 	name string
 	run  func(context.Context, *app) finding
 }
 
-// Without the first there is nothing else to be looked at. The slow ones are made at
-// the same time, and the quick ones, which may have something to say beside that,
-// one after the other.
+// If one of firstChecks is broken, the others do not run. slowChecks run at the same
+// time. quickChecks run one after the other, because some of them print notes.
 var (
 	firstChecks = []doctorCheck{{"program", checkProgram}, {"settings", checkSettings}}
 	slowChecks  = []doctorCheck{{"sandbox", checkSandbox}, {"jail", checkJail}, {"provider", checkProvider}, {"secrets", checkSecrets}, {"log", checkLog}}
@@ -126,8 +127,9 @@ func runDoctor(ctx context.Context, a *app) error {
 	a.trust = trustSkip
 	found := runInOrder(ctx, a, firstChecks)
 	if !slices.ContainsFunc(found, func(f finding) bool { return f.State == stateBroken }) {
-		// What the checks share is made for one at a time.
-		a.noPassphrase.Store(true) // nobody is asked for a passphrase
+		// The checks share the door and the vault, which are created before they run at
+		// the same time.
+		a.noPassphrase.Store(true) // checks do not ask for a passphrase
 		a.compilingForReview.Store(true)
 		a.door()
 		a.vault(false)
@@ -152,11 +154,12 @@ func runDoctor(ctx context.Context, a *app) error {
 		_, err = fmt.Fprint(a.s.out, a.findingsTable(found, bad, notes))
 	}
 	if err == nil && bad > 0 {
-		return &exitErr{code: exitError} // what there was to say has been said
+		return &exitErr{code: exitError} // everything has been printed
 	}
 	return err
 }
 
+// runInOrder runs checks one after the other.
 func runInOrder(ctx context.Context, a *app, checks []doctorCheck) (found []finding) {
 	for _, c := range checks {
 		f := c.run(ctx, a)
@@ -166,7 +169,8 @@ func runInOrder(ctx context.Context, a *app, checks []doctorCheck) (found []find
 	return found
 }
 
-// runConcurrently makes checks at the same time, and says which of them are slow.
+// runConcurrently runs checks at the same time, and prints a note with the names of the
+// slow ones.
 func runConcurrently(ctx context.Context, a *app, checks []doctorCheck) []finding {
 	found := make([]finding, len(checks))
 	var mu sync.Mutex
@@ -200,7 +204,7 @@ func runConcurrently(ctx context.Context, a *app, checks []doctorCheck) []findin
 
 const nameColumns = 10
 
-// findingsTable is the table, and below it how many there are of what is to be mended.
+// findingsTable returns the findings as a table, followed by their numbers.
 func (a *app) findingsTable(found []finding, bad, notes int) string {
 	var b strings.Builder
 	width := a.s.width()
@@ -235,14 +239,14 @@ func (a *app) findingsTable(found []finding, bad, notes int) string {
 }
 
 func checkProgram(context.Context, *app) finding {
-	said := fmt.Sprintf("%s, %s/%s", strings.TrimPrefix(version(), "stockade "), runtime.GOOS, runtime.GOARCH)
+	text := fmt.Sprintf("%s, %s/%s", strings.TrimPrefix(version(), "stockade "), runtime.GOOS, runtime.GOARCH)
 	if data, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil && runtime.GOOS == "linux" {
-		said += ", kernel " + string(bytes.TrimSpace(data))
+		text += ", kernel " + string(bytes.TrimSpace(data))
 	}
 	if runtime.GOOS != "linux" {
-		return noteFinding("", "%s, where it was never tried", said)
+		return noteFinding("", "%s, where it was never tried", text)
 	}
-	return okFinding("%s", said)
+	return okFinding("%s", text)
 }
 
 func checkSettings(ctx context.Context, a *app) finding {
@@ -272,7 +276,7 @@ func checkSettings(ctx context.Context, a *app) finding {
 	return okFinding("%s", strings.Join(files, ", "))
 }
 
-// checkSandbox calls a built-in tool, in a door of its own: the log has nothing of it.
+// checkSandbox calls a built-in tool through its own door: the call is not logged.
 func checkSandbox(ctx context.Context, a *app) finding {
 	dir, err := os.MkdirTemp("", "stockade-doctor-")
 	if err != nil {
@@ -286,7 +290,7 @@ func checkSandbox(ctx context.Context, a *app) finding {
 	options := a.sandboxOptions()
 	options.OnCompile, options.OnCompiled = nil, nil
 	d := door.New(door.Options{Program: version(), Sandbox: options})
-	defer func() { _ = d.Close() }() // nothing of it is kept
+	defer func() { _ = d.Close() }() // no data is kept
 	m, err := door.ParseMount(dir + ":ro")
 	if err != nil {
 		return errorFinding(err)
@@ -314,7 +318,7 @@ func checkSandbox(ctx context.Context, a *app) finding {
 
 func checkJail(_ context.Context, a *app) finding {
 	t := a.door().Tiers()
-	said := fmt.Sprintf("commands run in %s of %d", t.Tier, policy.MaxTier)
+	text := fmt.Sprintf("commands run in %s of %d", t.Tier, policy.MaxTier)
 	var mend []string
 	for _, l := range t.Unavailable {
 		if l.Tier > t.Tier || l.Tier == policy.TierNone {
@@ -325,7 +329,7 @@ func checkJail(_ context.Context, a *app) finding {
 			}
 		}
 	}
-	f := finding{State: stateOK, Says: said}
+	f := finding{State: stateOK, Says: text}
 	switch why := a.door().WhyNotStaged([]policy.Mount{{Host: a.Workspace, Write: true}}); {
 	case a.Ceiling.MinTier != nil && int64(t.Tier) < a.Ceiling.MinTier.Value:
 		f.Says = fmt.Sprintf("bash is refused: %s is what confines a command here, and tier %d is asked for (%s)", t.Tier, a.Ceiling.MinTier.Value, a.Ceiling.MinTier.From)
@@ -333,7 +337,7 @@ func checkJail(_ context.Context, a *app) finding {
 	case t.Tier == policy.TierNone:
 		f.Says, f.State = "nothing confines a command here, and you allow that", stateNote
 	case why != "":
-		f.Says, f.State = said+"; they are asked about before they run: "+why, stateNote
+		f.Says, f.State = text+"; they are asked about before they run: "+why, stateNote
 	case len(mend) > 0:
 		f.State = stateNote
 	default:
@@ -372,12 +376,12 @@ func checkProvider(ctx context.Context, a *app) finding {
 	case err != nil:
 		return brokenFinding("check the network, and model.base_url; `stockade config` shows where it comes from", "%s: %v", where, err)
 	case found.URL == "" && p.Name == door.ProviderAuto:
-		said, mend := "none is set: the offline model answers, which is a small planner for demonstrations", "stockade init"
+		text, mend := "none is set: the offline model answers, which is a small planner for demonstrations", "stockade init"
 		if found, ok := a.findOllama(ctx); ok && len(found.Models) > 0 {
-			said += fmt.Sprintf("; an Ollama runs at %s, with %s", found.URL, firstFew(found.Models))
+			text += fmt.Sprintf("; an Ollama runs at %s, with %s", found.URL, firstFew(found.Models))
 			mend = "stockade init --provider ollama --model NAME"
 		}
-		return noteFinding(mend, "%s", said)
+		return noteFinding(mend, "%s", text)
 	case found.URL == "":
 		return okFinding("the offline model, a small planner for demonstrations")
 	case found.Models == nil:
@@ -388,7 +392,7 @@ func checkProvider(ctx context.Context, a *app) finding {
 	return okFinding("%s answers in %d ms; model %s", where, took.Milliseconds(), p.Client.Model)
 }
 
-// checkNetwork says how the internet is reached. Nothing is asked.
+// checkNetwork reports the route to the internet. It sends no request.
 func checkNetwork(_ context.Context, a *app) finding {
 	variable := settings.UnreadProxy(a.s.env)
 	switch {
@@ -400,7 +404,8 @@ func checkNetwork(_ context.Context, a *app) finding {
 	return okFinding("the internet is reached without a proxy")
 }
 
-// checkSecrets counts names. No value is read, and nobody is asked for a passphrase.
+// checkSecrets counts the names of secrets. It reads no value, and asks for no
+// passphrase.
 func checkSecrets(ctx context.Context, a *app) finding {
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, errors.New("it does not answer"))
 	defer cancel()
@@ -431,7 +436,7 @@ func noneOr(secrets int) string {
 	return fmt.Sprint(secrets)
 }
 
-// tildePath is a text in which a path at its beginning stands as a person writes it.
+// tildePath replaces the home directory at the beginning of a text by ~.
 func (a *app) tildePath(text string) string {
 	if rest, ok := strings.CutPrefix(text, a.s.env("HOME")+"/"); ok && rest != text[1:] {
 		return "~/" + rest
@@ -454,24 +459,24 @@ func checkPolicy(_ context.Context, a *app) finding {
 		}
 		parts = append(parts, fmt.Sprintf("%s in force (%s)", a.tildePath(a.Layers[i].Path), humanize.Plural(len(a.Layers[i].Describe()), "rule")))
 	}
-	said := strings.Join(parts, ", ")
+	text := strings.Join(parts, ", ")
 	if inside := namespaceWarning(); inside != "" {
-		return noteFinding("stockade help policy", "%s; %s", said, inside)
+		return noteFinding("stockade help policy", "%s; %s", text, inside)
 	}
 	if unbound := a.Ceiling.UnconfinedWarning(a.tier); unbound != "" {
-		return noteFinding("stockade policy show", "%s; %s", said, unbound)
+		return noteFinding("stockade policy show", "%s; %s", text, unbound)
 	}
 	answers, err := a.Dirs.Answers()
 	if err != nil {
 		return errorFinding(err)
 	}
 	if len(answers) > 0 {
-		said += fmt.Sprintf("; %s kept (stockade policy show)", humanize.Plural(len(answers), "answer"))
+		text += fmt.Sprintf("; %s kept (stockade policy show)", humanize.Plural(len(answers), "answer"))
 	}
-	return okFinding("%s", said)
+	return okFinding("%s", text)
 }
 
-// checkLog reads what there is. A long log is not read to its end here.
+// checkLog reads the log. It does not read a long log to its end.
 func checkLog(ctx context.Context, a *app) finding {
 	path := a.Dirs.Sessions()
 	info, err := os.Stat(path)
@@ -493,7 +498,7 @@ func checkLog(ctx context.Context, a *app) finding {
 	defer cancel()
 	v, err := sqlite.Verify(at, path, "")
 	size := info.Size()
-	if info, err := os.Stat(path + "-wal"); err == nil { // what was written last is not in the database yet
+	if info, err := os.Stat(path + "-wal"); err == nil { // recent events may not be in the database file yet
 		size += info.Size()
 	}
 	what := fmt.Sprintf("%s, %s", a.tildePath(path), humanize.Bytes(size))
@@ -518,18 +523,18 @@ func checkFolders(_ context.Context, a *app) finding {
 		dir, variable string
 		fault         state
 	}{
-		{a.Dirs.Cache, "XDG_CACHE_HOME", stateNote}, // compiled modules need not be kept
+		{a.Dirs.Cache, "XDG_CACHE_HOME", stateNote}, // compiled modules can be made again
 		{a.Dirs.Config, "XDG_CONFIG_HOME", stateNote},
 		{a.Dirs.State, "XDG_STATE_HOME", stateBroken},
 		{a.Dirs.Data, "XDG_DATA_HOME", stateBroken},
 	} {
-		at := folder.dir // or the nearest directory above it that exists
+		at := folder.dir // or the nearest existing directory above it
 		for _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at); _, err = os.Stat(at) {
 			at = filepath.Dir(at)
 		}
 		file, err := os.CreateTemp(at, ".stockade-doctor-")
 		if err == nil {
-			_, err = file.Write(make([]byte, 64<<10)) // a full disk has room for an empty file
+			_, err = file.Write(make([]byte, 64<<10)) // a full disk still has room for an empty file
 			err = cmp.Or(err, file.Close(), os.Remove(file.Name()))
 		}
 		if err != nil { // a *fs.PathError
@@ -539,7 +544,7 @@ func checkFolders(_ context.Context, a *app) finding {
 	return f
 }
 
-// maxEntries is how much of the cache is counted.
+// maxEntries limits the entries of the cache that are counted.
 const maxEntries = 1000
 
 func checkCache(_ context.Context, a *app) finding {
@@ -564,7 +569,7 @@ func checkCache(_ context.Context, a *app) finding {
 	for _, e := range entries[:min(len(entries), maxEntries)] {
 		files, err := os.ReadDir(filepath.Join(dir, e.Name()))
 		if err != nil {
-			continue // it is being removed
+			continue // another process is removing it
 		}
 		for _, f := range files[:min(len(files), maxEntries)] {
 			if info, err := f.Info(); err == nil {
@@ -572,11 +577,11 @@ func checkCache(_ context.Context, a *app) finding {
 			}
 		}
 	}
-	said := fmt.Sprintf("%s in %s, %s", humanize.Plural(len(entries), "compiled module"), a.tildePath(dir), humanize.Bytes(size))
+	text := fmt.Sprintf("%s in %s, %s", humanize.Plural(len(entries), "compiled module"), a.tildePath(dir), humanize.Bytes(size))
 	if len(slow) > 0 {
-		return noteFinding("", "%s; to be compiled when first called: %s", said, strings.Join(slow, ", "))
+		return noteFinding("", "%s; to be compiled when first called: %s", text, strings.Join(slow, ", "))
 	}
-	return okFinding("%s; the built-in tools are ready", said)
+	return okFinding("%s; the built-in tools are ready", text)
 }
 
 func checkTools(ctx context.Context, a *app) finding {
@@ -597,9 +602,9 @@ func checkTools(ctx context.Context, a *app) finding {
 			denied = append(denied, e.Name)
 		}
 	}
-	said := fmt.Sprintf("%d built in, %d added", counts[tool.OriginBuiltin], counts[tool.OriginAdded])
+	text := fmt.Sprintf("%d built in, %d added", counts[tool.OriginBuiltin], counts[tool.OriginAdded])
 	if denied != nil {
-		said += ", switched off or denied: " + strings.Join(denied, ", ")
+		text += ", switched off or denied: " + strings.Join(denied, ", ")
 	}
 	var off, mend []string
 	for _, m := range h.added {
@@ -609,27 +614,27 @@ func checkTools(ctx context.Context, a *app) finding {
 		}
 	}
 	if off != nil {
-		return noteFinding(strings.Join(mend, "\n"), "%s, switched off: %s", said, strings.Join(off, ", "))
+		return noteFinding(strings.Join(mend, "\n"), "%s, switched off: %s", text, strings.Join(off, ", "))
 	}
-	return okFinding("%s", said)
+	return okFinding("%s", text)
 }
 
 func checkTerminal(_ context.Context, a *app) finding {
 	if !a.s.interactive() {
 		return okFinding("none here: nobody can be asked, see `stockade help output`")
 	}
-	said := "TERM=" + cmp.Or(a.s.env("TERM"), "(none)")
+	text := "TERM=" + cmp.Or(a.s.env("TERM"), "(none)")
 	if columns, rows, err := term.GetSize(int(os.Stderr.Fd())); err == nil {
-		said = fmt.Sprintf("%d×%d, %s", columns, rows, said)
+		text = fmt.Sprintf("%d×%d, %s", columns, rows, text)
 	}
 	if a.s.colors() {
-		said += ", colours"
+		text += ", colours"
 	} else {
-		said += ", no colours"
+		text += ", no colours"
 	}
 	locale := cmp.Or(a.s.env("LC_ALL"), a.s.env("LC_CTYPE"), a.s.env("LANG"))
 	if l := strings.ToLower(strings.ReplaceAll(locale, "-", "")); !strings.Contains(l, "utf8") {
-		return noteFinding("export LC_ALL=C.UTF-8", "%s; the locale %q is not UTF-8, which is what is printed", said, locale)
+		return noteFinding("export LC_ALL=C.UTF-8", "%s; the locale %q is not UTF-8, which is what is printed", text, locale)
 	}
-	return okFinding("%s, UTF-8", said)
+	return okFinding("%s, UTF-8", text)
 }

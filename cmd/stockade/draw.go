@@ -12,27 +12,27 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 )
 
-// drawsInPlace reports whether the terminal can be drawn on: what moves is then drawn anew in
-// its place. Elsewhere everything is lines, from the top to the bottom.
+// drawsInPlace reports whether the program redraws moving things in place on the
+// terminal. If not, it only prints lines.
 func (a *app) drawsInPlace() bool {
 	term := a.s.env("TERM")
 	return a.s.interactive() && a.s.outTTY && term != "" && term != "dumb" && !a.flags.json && !a.plain() && !a.flags.quiet
 }
 
-// plain reports whether nothing may move, as for a screen reader.
+// plain reports whether nothing may move on the terminal, as a screen reader requires.
 func (a *app) plain() bool { return a.flags.plain || a.Config.UI.Plain }
 
-// runUI shows a terminal that is drawn on, until the person leaves. Where nothing is
-// typed but answers, ed is nil, and do is called once. First is the first prompt; it may be
-// empty.
+// runUI runs the terminal of package tui until the person leaves. If prompts cannot be
+// typed, only answers, ed is nil and do is called once. first is the first prompt; it may
+// be empty.
 func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first string, do func(ctx context.Context, typed string) (leave, failed bool)) error {
 	a := t.a
 	shown := t.transcriptOptions()
 	shown.Live, shown.QuestionsShown = true, false
 	env := a.s.env
-	var stopped atomic.Bool // what is carried out was told to stop
+	var stopped atomic.Bool // the running command was told to stop
 	o := tui.Options{
-		// Of the terminals in use xterm, GNU screen and the console do not.
+		// All common terminals reflow, except xterm, GNU screen and the console of Linux.
 		Reflows: env("XTERM_VERSION") == "" && env("STY") == "" && env("TERM") != "linux",
 		In:      a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed,
 		Transcript: transcript.New(shown),
@@ -46,10 +46,10 @@ func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first strin
 			switch turn := a.cancelTurn.Swap(nil); {
 			case turn != nil:
 				(*turn)(errInterrupted)
-			case again: // it does not stop; where it has just ended, one key is too little to leave
+			case again: // it does not stop; one key must not leave just after it has ended
 				select {
 				case a.signals <- os.Interrupt:
-				default: // it is not the first
+				default: // an earlier one is still waiting
 				}
 			}
 		},
@@ -62,13 +62,13 @@ func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first strin
 	a.s.err, a.s.out, a.s.flush = rows, rows, nil
 	err := a.ui.Run(ctx, o)
 	*a.s = before
-	if ed != nil && ctx.Err() != nil { // nobody was told while it was drawn
+	if ed != nil && ctx.Err() != nil { // the terminal was drawn until the end and has not shown the hint
 		fmt.Fprintln(a.s.err, o.LeaveHint)
 	}
 	return err
 }
 
-// editorOptions says what the line that is typed knows.
+// editorOptions returns the options of the editor of prompts.
 func (t *conversation) editorOptions() editor.Options {
 	o := editor.Options{History: t.a.Dirs.PromptHistory(), Color: t.a.s.color, Redact: t.a.redactor.Text}
 	for _, c := range append(slices.Clone(chatCommands), chatCommand{name: "/help", help: "show the commands"}) {

@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/settings"
 )
 
-// exitCode is what the program ends with.
+// exitCode is the exit code of the program.
 type exitCode int
 
 // The exit codes. They are a documented contract.
@@ -29,15 +29,15 @@ const (
 	exitLimit       exitCode = 6
 	exitNobodyToAsk exitCode = 7
 	exitInterrupted exitCode = 130
-	exitBrokenPipe  exitCode = 141 // what shells report of a program that SIGPIPE has ended
+	exitBrokenPipe  exitCode = 141 // the code that shells report for a program that SIGPIPE has ended
 )
 
 const exitHelp = `Exit codes: 0 done, 1 error, 2 usage, 3 denied, 4 the tool failed, 5 the
 provider failed, 6 a limit, 7 nobody could be asked, 130 interrupted, 141 the
 reader of stdout left. ` + "`stockade help output`" + ` says more.`
 
-// exitErr ends the program with a code. An empty message prints nothing: what
-// there was to say has been said.
+// exitErr ends the program with a code. An empty message prints nothing: everything has
+// been printed already.
 type exitErr struct {
 	code    exitCode
 	message string
@@ -50,8 +50,8 @@ func usageError(hint, format string, args ...any) error {
 	return &exitErr{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// explainError is an error of the packages below as this program says it: with an exit
-// code and with a hint that names its flags and commands. Other errors stay.
+// explainError adds an exit code, and a hint with flags and commands of this program, to
+// errors of other packages. It returns other errors unchanged.
 func explainError(err error) error {
 	if _, ok := errors.AsType[*exitErr](err); ok {
 		return err
@@ -85,7 +85,7 @@ func explainError(err error) error {
 	return err
 }
 
-// answerHint says how --allow is to be used instead.
+// answerHint returns a hint about the correct use of --allow.
 func answerHint(e *policy.AnswerError) string {
 	switch {
 	case e.Fault == policy.FaultTool:
@@ -97,23 +97,23 @@ func answerHint(e *policy.AnswerError) string {
 	case e.Fault == policy.FaultNeverCounts:
 		return "`stockade help policy` shows the conditions"
 	case e.Instead != "":
-		return fmt.Sprintf("to allow it with them: --allow '%s'", e.Instead)
+		return fmt.Sprintf("to allow it with its secrets: --allow '%s'", e.Instead)
 	}
 	return ""
 }
 
-// errInterrupted is the cause of a context that a signal ended.
+// errInterrupted is the cause of a context that a signal has cancelled.
 var errInterrupted = errors.New("interrupted")
 
-// reportError says what went wrong and returns the exit code for it. It is the
-// only place that maps errors to exit codes.
+// reportError prints an error and returns its exit code. No other function maps errors to
+// exit codes.
 func reportError(s *stdio, ctx context.Context, err error) exitCode {
 	if err == nil {
 		return exitOK
 	}
 	if lost, ok := errors.AsType[*outputError](err); ok {
 		if errors.Is(lost, syscall.EPIPE) {
-			return exitBrokenPipe // without a word, as other programs
+			return exitBrokenPipe // silently, like other programs
 		}
 		s.note("%v", lost)
 		return exitError
@@ -143,7 +143,7 @@ func reportError(s *stdio, ctx context.Context, err error) exitCode {
 	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):
 		s.hint("`stockade session list` shows the sessions")
 	case errors.Is(err, session.ErrInUse):
-		s.hint("leave it there first (Ctrl-D in a chat)")
+		s.hint("end it there first (Ctrl-D in a chat)")
 	case errors.Is(err, session.ErrNewer):
 		s.hint("update stockade, or set XDG_DATA_HOME to keep another store")
 	}

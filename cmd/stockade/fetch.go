@@ -22,12 +22,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// fetch gets a module from where a person says it is. One that a lockfile names is
-// fetched without credentials, and from no address inside a network that the person's
-// own rules do not have; see RATIONALE, "Why is nothing of a lockfile fetched before the
-// yes, and nothing with credentials?"
+// fetch fetches a module by its reference. locked is set for a module of a lockfile: it
+// is fetched without credentials, and never from an address inside a network unless the
+// person's own rules allow it; see RATIONALE, "Why is nothing of a lockfile fetched
+// before the yes, and nothing with credentials?"
 func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candidate, error) {
-	if ok, why, from := a.Ceiling.PermitsFrom(registry.PlaceOf(ref)); !ok { // a request would tell somebody already
+	if ok, why, from := a.Ceiling.PermitsFrom(registry.PlaceOf(ref)); !ok { // a request would already give something away
 		return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s is not fetched: %s: %s", ref, why, from)}
 	}
 	out, rules, err := a.fetchEgress()
@@ -54,15 +54,16 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	if err == nil {
 		return c, nil
 	}
-	said := fetchError(ref, err)
+	fetchErr := fetchError(ref, err)
 	if denial, ok := errors.AsType[*network.Denial](err); ok && locked && denial.AllowRule != nil {
-		said.hint = "if you trust that host with this: stockade tool sync" + a.fetchFlags() + " " + formatFlag("--allow-net", denial.AllowRule.String())
+		fetchErr.hint = "if you trust that host with this: stockade tool sync" + a.fetchFlags() + " " + formatFlag("--allow-net", denial.AllowRule.String())
 	}
-	return nil, said
+	return nil, fetchErr
 }
 
-// fetchEgress is how modules are fetched: the server that a person names is reached, and
-// whoever else the rules of the network allow, for tokens and redirects.
+// fetchEgress returns the egress for fetching modules, and the network rules. A fetch may
+// reach the server that a person names and, for tokens and redirects, the hosts that the
+// rules allow.
 func (a *app) fetchEgress() (*egress.Egress, []network.Rule, error) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	if err != nil {
@@ -72,8 +73,8 @@ func (a *app) fetchEgress() (*egress.Egress, []network.Rule, error) {
 	return out, rules, err
 }
 
-// credentials finds the login of a registry in the files of docker and podman. The home
-// directory comes from the account and not from HOME.
+// credentials looks up the login for a registry in the files of docker and podman. The
+// home directory is that of the user's account, and not HOME.
 func (a *app) credentials(ctx context.Context, host string) (credential.Login, credential.Search) {
 	home := accountHome
 	if home == nil {
@@ -85,22 +86,22 @@ func (a *app) credentials(ctx context.Context, host string) (credential.Login, c
 	}}.Login(ctx, host)
 }
 
-// provenance is the manifest and the signer of a fetched module.
+// provenance is the digest of the manifest and the signer of a fetched module.
 type provenance struct {
 	Manifest string `json:"manifest,omitempty"` // the digest
 	SignedBy string `json:"signed_by"`
 }
 
-// loadModule reads the module at a path, or fetches the one that a reference names. The origin
-// is nil for a file.
+// loadModule reads the module at a path, or fetches the module of a reference. The
+// provenance is nil for a path.
 func (a *app) loadModule(ctx context.Context, ref string) (*tool.Module, *provenance, error) {
 	if !strings.Contains(ref, "://") && !oci.IsLayout(oci.ParseLayout(ref).Dir) {
 		mod, err := readModule(ref)
 		return mod, nil, err
 	}
 	c, err := a.fetch(ctx, ref, false)
-	r, unruled := a.reviewer()
-	if err := cmp.Or(err, unruled); err != nil {
+	r, rulesErr := a.reviewer()
+	if err := cmp.Or(err, rulesErr); err != nil {
 		return nil, nil, err
 	}
 	mod, v, err := r.Module("", c)
@@ -110,7 +111,7 @@ func (a *app) loadModule(ctx context.Context, ref string) (*tool.Module, *proven
 	return mod, &provenance{c.ManifestDigest, signedBy(v)}, nil
 }
 
-// fetchError says why a module was not fetched or pushed, and what would change that.
+// fetchError converts the error of a fetch or a push, and adds a hint about the remedy.
 func fetchError(ref string, err error) *exitErr {
 	out := &exitErr{code: exitError, message: err.Error()}
 	if !strings.Contains(out.message, ref) {
@@ -129,14 +130,14 @@ func fetchError(ref string, err error) *exitErr {
 	case failed.Hint != "":
 		out.hint = failed.Hint
 	case failed.Kind == services.DNS, failed.Kind == services.Connect:
-		out.hint = "see whether the host and its port are right, and up; what you have added already needs no network"
+		out.hint = "check the host and its port; modules that you have added already need no network"
 	case failed.Kind == services.TLS:
-		out.hint = "see whether the host is the right one; a registry on another machine is reached by https, and no certificate is let pass"
+		out.hint = "check that it is the right host; a registry on another machine needs https and a valid certificate"
 	}
 	return out
 }
 
-// review checks a module before anybody is asked about it.
+// review checks a module. It runs before a person is asked about the module.
 func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review, error) {
 	r, err := a.reviewer()
 	if err != nil {
@@ -149,7 +150,7 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	a.compilingForReview.Store(false)
 	done()
 	if _, ok := errors.AsType[*admit.LargeError](err); ok {
-		return nil, &exitErr{code: exitError, message: err.Error(), hint: "--large takes it all the same; compiling it takes a minute or two"}
+		return nil, &exitErr{code: exitError, message: err.Error(), hint: "--large accepts it; compiling it takes a minute or two"}
 	}
 	if refused, ok := errors.AsType[*registry.RefusedError](err); ok {
 		return nil, &exitErr{code: exitDenied, message: refused.Error(), hint: refused.Hint}
@@ -160,26 +161,26 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	return review, err
 }
 
-// isIntact reports whether the bytes of a module are those that were added. If not, adding
-// it again mends that.
+// isIntact reports whether the stored bytes of a module are those that were added. If
+// not, adding the module again repairs it.
 func (a *app) isIntact(r store.Record) bool {
 	_, err := a.moduleStore().Module(r).Read()
 	return err == nil
 }
 
-// noteIfSlow says what takes so long, if it is not done after a second.
+// noteIfSlow prints text as a note after a second, unless done was called before.
 func (a *app) noteIfSlow(text string) (done func()) {
 	if a.flags.quiet {
 		return func() {}
 	}
-	over, said := make(chan struct{}), make(chan struct{})
+	over, noted := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(said)
+		defer close(noted)
 		select {
 		case <-over:
 		case <-time.After(time.Second):
 			a.s.note("%s", text)
 		}
 	}()
-	return func() { close(over); <-said }
+	return func() { close(over); <-noted }
 }

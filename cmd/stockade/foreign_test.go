@@ -19,7 +19,7 @@ func foreignModules() map[string]func(data string) []byte {
 	return map[string]func(string) []byte{"says": says, "shows": shows, "plugin": plugged, "servlet": servlet}
 }
 
-// Where the modules below keep things.
+// Addresses at which the modules below keep their data.
 const (
 	atSizes, atVec, atCount, atFD = 16, 32, 48, 56
 	atArgv, atArgs, atInput       = 1024, 4096, 16384
@@ -160,8 +160,8 @@ func text(s string) []byte {
 
 var i64Add = []byte{0x7c}
 
-// plugged is a plugin of which echo returns what it reads, and units what it is
-// configured with under that name.
+// plugged returns a plugin with two functions: echo returns its input, and units the
+// configuration under that name.
 func plugged(data string) []byte {
 	return extism(data,
 		exported{"echo", seq(wasmtest.Call(inputOffset), wasmtest.Call(inputLength), wasmtest.Call(outputSet))},
@@ -195,7 +195,7 @@ func published(ts *testscript.TestScript, neg bool, args []string) {
 
 var extismSDK = sync.OnceValues(func() (string, error) {
 	cmd := exec.Command("go", "mod", "download", "-json", "github.com/extism/go-sdk")
-	cmd.Dir = filepath.Join("..", "..", "host", "internal", "fueltest") // whose go.mod requires it
+	cmd.Dir = filepath.Join("..", "..", "host", "internal", "fueltest") // its go.mod requires the SDK
 	out, err := cmd.Output()
 	var downloaded struct{ Dir string }
 	err = errors.Join(err, json.Unmarshal(out, &downloaded))

@@ -15,42 +15,42 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// The topics are pages of the repository and texts of `stockade help` at once:
-// Markdown that reads well as it is.
+// The topics are pages of the repository and texts of `stockade help` at the same time:
+// Markdown that is readable without rendering.
 //
 //go:embed help/*.md help/tools/*.md
 var helpPages embed.FS
 
-// topic is a page about one thing. Its first line is "# NAME: SHORT".
+// topic is a page of the help. The first line of the page is "# NAME: SHORT".
 type topic struct{ name, short, file string }
 
-// linkTargets are the lines behind a page that say where its links lead.
+// linkTargets matches the lines with the targets of links at the end of a page.
 var linkTargets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\[.*\]: .*\n`) })
 
-// text is the page as it is shown.
+// text returns the page for the terminal.
 func (t topic) text() string {
 	page, err := helpPages.ReadFile(t.file)
 	if err != nil {
-		panic(err) // it is part of the program
+		panic(err) // it is embedded
 	}
 	return strings.TrimSpace(linkTargets().ReplaceAllString(string(page), "")) + "\n"
 }
 
-// topics lists the pages by name.
+// topics returns the topics of the help, sorted by name.
 func topics() []topic { return pagesIn("help") }
 
-// toolPages lists the pages of the built-in tools, which are written from their
+// toolPages returns the pages of the built-in tools, which are generated from their
 // manifests.
 func toolPages() []topic { return pagesIn("help/tools") }
 
-// maxTitle is how much of a page is read for its first line: all of them are listed at
-// every start.
+// maxTitle limits the bytes of a page that are read for its first line: this happens for
+// all pages at each start.
 const maxTitle = 160
 
 func pagesIn(dir string) (out []topic) {
 	files, err := helpPages.ReadDir(dir)
 	if err != nil {
-		panic(err) // it is part of the program
+		panic(err) // it is embedded
 	}
 	for _, f := range files {
 		if f.IsDir() {
@@ -70,14 +70,15 @@ func pagesIn(dir string) (out []topic) {
 	return out
 }
 
-// newHelpCmd has the topics as its commands. Where a topic and a command have
-// one name, the topic is shown: the command has --help.
+// newHelpCmd returns the command help, with a subcommand for each topic. If a topic and a
+// command have the same name, help shows the topic: the command has --help.
 func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	pages := topics()
 	help := &cobra.Command{
 		Use: "help [TOPIC | COMMAND]", Short: "Show a topic, or the help of a command",
 		Example: "  stockade help\n  stockade help policy\n  stockade help session list",
-		// Help needs no settings but ui.plain, and has to work where these have a mistake.
+		// Help needs no setting except ui.plain, and must work if the settings have a
+		// mistake.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.trust = trustSkip
 			_ = a.open(cmd.Context())
@@ -100,7 +101,7 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 		help.AddCommand(&cobra.Command{
 			Use: t.name, Short: t.short, DisableFlagsInUseLine: true,
 			RunE: func(_ *cobra.Command, args []string) error {
-				if len(args) > 0 { // a command below the one of that name
+				if len(args) > 0 { // a subcommand of the command with this name
 					return help.RunE(help, append([]string{t.name}, args...))
 				}
 				more := ""
@@ -134,12 +135,13 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	return help
 }
 
-// listGap is what parts a name in a list from what is said of it.
+// listGap matches a line of a list up to the text about the name: indentation, name and
+// gap.
 var listGap = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *\S.*?\S {2,}`) })
 
-// wrapHanging is a text of ours in which no line is wider than the columns but one that is a
-// command: others go on below where what they say of a name begins, and those of a
-// paragraph in its next line.
+// wrapHanging wraps lines that are wider than so many columns. A line of a list continues
+// below the text about its name, and a line of a paragraph is joined with the next one.
+// Commands are not wrapped.
 func wrapHanging(text string, columns int) string {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -161,7 +163,7 @@ func wrapHanging(text string, columns int) string {
 	return strings.Join(lines, "\n")
 }
 
-// noTopicError says that neither a topic nor a command has the name.
+// noTopicError returns the error for a name that is neither a topic nor a command.
 func noTopicError(help, root *cobra.Command, words []string) error {
 	hint := "`stockade help` lists the topics and the commands"
 	word := words[0]
@@ -186,8 +188,8 @@ func noTopicError(help, root *cobra.Command, words []string) error {
 	return usageError(hint, "there is no topic and no command %q", strings.Join(words, " "))
 }
 
-// findToolPage is the page that is asked for by the name of a tool, or by two words, such
-// as tool git: a topic may have that name, too.
+// findToolPage returns the page of a built-in tool. words is the name of the tool, or the
+// word "tool" and the name, because a topic may have the same name.
 func findToolPage(words []string) (t topic, ok bool) {
 	if len(words) == 2 && isToolWord(words[0]) {
 		words = words[1:]
@@ -202,10 +204,10 @@ func findToolPage(words []string) (t topic, ok bool) {
 
 func isToolWord(word string) bool { return word == "tool" || word == "tools" }
 
-// moduleTools are the tools of a built-in module.
+// moduleTools returns the names of the tools of a built-in module.
 func moduleTools(name string) (out []string) {
 	builtin, err := registry.Builtin()
-	if err != nil { // a build without tools
+	if err != nil { // this build has no tools
 		return nil
 	}
 	for _, e := range builtin.Entries() {

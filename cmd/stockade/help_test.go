@@ -136,7 +136,7 @@ func codeIn(t *testing.T, page string) (out []string) {
 			if !ok {
 				code = line
 			}
-			// What is said about a command stands behind two blanks.
+			// The text about a command stands behind two blanks.
 			code, _, _ = strings.Cut(strings.TrimPrefix(code, "$ "), "  ")
 			out = append(out, code)
 		}

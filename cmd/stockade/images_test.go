@@ -16,13 +16,13 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 )
 
-// image pushes files to the registry in one of the forms that others have for them, and puts
-// the digest into the variable MANIFEST:
+// image pushes files to the registry in a form that other programs use, and puts the
+// digest into the variable MANIFEST:
 //
 //	image scratch|docker|index|file|notation REPOSITORY:TAG FILE...
 //
-// That is an image FROM scratch, the same by Docker, or in an index beside an attestation, a
-// plain file, and one that notation has signed.
+// The forms are an image FROM scratch, the same by Docker, the same in an index beside an
+// attestation, a plain file, and an image that notation has signed.
 func image(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: image FORM REPOSITORY:TAG FILE...")

@@ -28,53 +28,54 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// When a person is asked.
+// The occasions on which a person is asked: the values of --ask.
 const (
-	askChanges  = "changes"  // when something is to be changed
-	askCommands = "commands" // and before each command
-	askCalls    = "calls"    // before every call
+	askChanges  = "changes"  // before something is changed
+	askCommands = "commands" // before something is changed, and before each command
+	askCalls    = "calls"    // before each call
 )
 
-// initOptions are the answers to the questions of init.
+// initOptions are the flags of init, or the answers to its questions.
 type initOptions struct {
 	provider, baseURL, model, ask string
-	inWorkspace                   bool // in the file of the workspace, and not in the user's
+	inWorkspace                   bool // write the file of the workspace instead of the user's
 	yes                           bool
 
-	defaultAddress bool          // the provider is at its own address
-	key            secret.Record // is kept as a secret; the zero Record: there is none
-	dropped        []initKey     // what the file says of another provider
+	defaultAddress bool          // the provider is at its usual address
+	key            secret.Record // a key to keep as a secret; zero: there is none
+	dropped        []initKey     // keys of the file that belong to another provider
 }
 
 func newInitCmd(a *app) *cobra.Command {
 	var o initOptions
 	cmd := &cobra.Command{
 		Use: "init", Short: "Ask a few questions, and write an agent.toml",
-		Long: `Ask which model answers, when you want to be asked, and for which projects that
-holds. Then write it into your own agent.toml, or into that of the workspace. A
-file that is there is changed after you have seen the difference. Keys are never
-in a file: a key that you type is kept as a secret for its server, as
+		Long: `Ask which model to use, when to ask you, and for which projects. Then write the
+answers into your own agent.toml, or into that of the workspace. You see the
+difference before an existing file is changed. Keys are never in a file: a key
+that you type is kept as a secret for its server, as
 ` + "`stockade secret set`" + ` keeps it. The server is asked for its models.
 
-With one of the first four flags nothing is asked but whether to change a file.`,
+With one of the first four flags, the only question is whether to change an
+existing file.`,
 		Example: "  stockade init\n  stockade init --base-url http://localhost:11434/v1 --model qwen3\n  stockade init --ask calls --here",
 		Args:    cobra.NoArgs, Annotations: trustSkip.annotation(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runInit(cmd.Context(), a, o) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.provider, "provider", "", "auto, "+strings.Join(config.Providers, ", "))
-	f.StringVar(&o.baseURL, "base-url", "", "where a server with OpenAI's interface is")
+	f.StringVar(&o.baseURL, "base-url", "", "URL of a server with OpenAI's interface")
 	f.StringVar(&o.model, "model", "", "name of the model")
 	f.StringVar(&o.ask, "ask", "", "when you are asked: changes, commands (before each, too) or calls (before every call)")
 	f.BoolVar(&o.inWorkspace, "here", false, "write ./agent.toml, for this workspace only")
-	f.BoolVar(&o.yes, "yes", false, "change a file that is there without a question")
+	f.BoolVar(&o.yes, "yes", false, "change an existing file without a question")
 	return cmd
 }
 
-// initKey is a key of agent.toml with a value as it is written there.
+// initKey is a key of agent.toml, with its value in TOML.
 type initKey struct{ name, value string }
 
-// keys are what the options set, in the order of agent.toml.
+// keys returns the keys that the options set, in the order of agent.toml.
 func (o initOptions) keys() (out []initKey) {
 	set := func(name, value string) { out = append(out, initKey{name, value}) }
 	if o.ask != "" {
@@ -91,7 +92,7 @@ func (o initOptions) keys() (out []initKey) {
 		}
 	}
 	switch {
-	case o.ask == "" || o.inWorkspace: // a project's file never has a say
+	case o.ask == "" || o.inWorkspace: // a file of a project cannot set it
 	case o.ask == askCommands:
 		set("bash.ask", `"always"`)
 	default:
@@ -100,8 +101,8 @@ func (o initOptions) keys() (out []initKey) {
 	return out
 }
 
-// dropOther notes what a file says of another provider than the one that is chosen: an
-// address, a key or a price that would be taken for those of the new one.
+// dropOther records in dropped the keys of the file that belong to another provider: an
+// address, a key or a price. Otherwise the new provider would get them.
 func (o *initOptions) dropOther(f *config.File) {
 	was, _, err := config.Merge(f, nil, func(string) string { return "" })
 	now := was
@@ -109,7 +110,7 @@ func (o *initOptions) dropOther(f *config.File) {
 		return
 	}
 	if o.defaultAddress {
-		_ = now.Set("model.base_url", "", "") // which it takes
+		_ = now.Set("model.base_url", "", "") // the provider uses its usual address
 	}
 	for _, name := range config.Keys() {
 		if name != "model.provider" && was.Value(name) != now.Value(name) {
@@ -118,13 +119,13 @@ func (o *initOptions) dropOther(f *config.File) {
 	}
 }
 
-// check looks for mistakes before anything is asked.
+// check checks the options before anything is asked.
 func (o initOptions) check() error {
 	switch {
 	case o.ask != "" && o.ask != askChanges && o.ask != askCommands && o.ask != askCalls:
 		return usageError("", "--ask is changes, commands or calls, not %q", o.ask)
 	case o.ask == askCommands && o.inWorkspace:
-		return usageError("without --here it goes into your own file", "when commands ask is never for a project to say")
+		return usageError("without --here it goes into your own file", "a project cannot set when commands are asked about")
 	}
 	for _, k := range []struct{ flag, key, value string }{{"--provider", "model.provider", o.provider}, {"--base-url", "model.base_url", o.baseURL}, {"--model", "model.name", o.model}} {
 		if k.value == "" {
@@ -137,8 +138,8 @@ func (o initOptions) check() error {
 	return nil
 }
 
-// checkValue reports whether a key of agent.toml can have a value. What people paste into
-// the wrong line is recognized.
+// checkValue returns an error if a key of agent.toml cannot have the value, or if the
+// value looks like an API key pasted into the wrong line.
 func checkValue(key, value string) error {
 	if config.LooksLikeKey(value) {
 		return errors.New("that looks like a key, and keys are never in a file; put it into a variable: export OPENAI_API_KEY=...")
@@ -158,7 +159,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 	if o.provider == "" && o.baseURL == "" && o.model == "" && o.ask == "" {
 		if !tty {
 			return &exitErr{code: exitNobodyToAsk, message: "there is no terminal to ask on",
-				hint: "say it with flags: stockade init --base-url URL --model NAME --ask changes"}
+				hint: "use flags: stockade init --base-url URL --model NAME --ask changes"}
 		}
 		if err := o.askAll(ctx, a, in, out); err != nil {
 			return err
@@ -168,12 +169,12 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 	if o.inWorkspace {
 		path = settings.ProjectFile(a.Workspace)
 	}
-	old, err := os.ReadFile(path) // the settings were read from it a moment ago
+	old, err := os.ReadFile(path) // the settings were just read from this file
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	was := err == nil
-	if f, err := config.Parse(path, config.User, old); err == nil { // or else it is not changed
+	if f, err := config.Parse(path, config.User, old); err == nil { // a file with mistakes is not changed
 		o.dropOther(f)
 	}
 	text := setKeys(old, o.keys())
@@ -182,7 +183,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 			hint: "set in it by hand: " + strings.Join(keyLines(o.keys()), "; ")}
 	}
 	if bytes.Equal(old, text) {
-		a.s.note("%s says so already", path)
+		a.s.note("%s has these settings already", path)
 		return nil
 	}
 	if was && !o.yes {
@@ -216,14 +217,14 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 	return nil
 }
 
-// initNotes says what was written, and what is still to be done.
+// initNotes prints the file that was written, and the steps that remain.
 func (a *app) initNotes(path string, o initOptions) {
 	fmt.Fprintf(a.s.out, "wrote %s\n", terminal.Line(path))
 	if a.flags.quiet {
 		return
 	}
 	if o.inWorkspace && (o.provider != "" || o.baseURL != "") {
-		a.s.hint("which server is asked counts from this file when you trust it: `stockade config trust`")
+		a.s.hint("this file selects the server only after you trust it: `stockade config trust`")
 	}
 	kind, _ := door.ProviderKindOf(o.provider)
 	variables := kind.KeyVariables
@@ -236,16 +237,16 @@ func (a *app) initNotes(path string, o initOptions) {
 		if o.baseURL != "" {
 			needed = ", if the server wants a key"
 		}
-		a.s.hint("the key is in no file: `export %s=...`%s", variables[0], needed)
+		a.s.hint("keys are never in a file: `export %s=...`%s", variables[0], needed)
 	}
 	a.s.hint("`stockade doctor` tries it")
 }
 
 var errNothingWritten = &exitErr{code: exitDenied, message: "nothing is written"}
 
-// askAll asks the three questions.
+// askAll asks the three questions of init.
 func (o *initOptions) askAll(ctx context.Context, a *app, in *os.File, out io.Writer) error {
-	// Each question can be left, which is what the end of input does.
+	// Each question can be left, also by the end of input.
 	question := func(what string, answers ...prompt.Choice) (int, error) {
 		i, err := a.choose(ctx, in, out, "", what, append(answers, prompt.Choice{Letter: 'n', Label: "leave"})...)
 		if err == nil && i == len(answers) {
@@ -260,7 +261,7 @@ func (o *initOptions) askAll(ctx context.Context, a *app, in *os.File, out io.Wr
 	o.inWorkspace = i == 1
 	wheres := []prompt.Choice{
 		{Letter: 'o', Label: "at OpenAI"}, {Letter: 'a', Label: "at Anthropic"}, {Letter: 'g', Label: "at Google"}, {Letter: 'x', Label: "at xAI"}, {Letter: 'm', Label: "at Meta"},
-		{Letter: 'l', Label: "in Ollama, on this machine"}, {Letter: 's', Label: "at another server with OpenAI's interface, by its URL"}, {Letter: 'w', Label: "without: the offline model, a demonstration"},
+		{Letter: 'l', Label: "in Ollama, on this machine"}, {Letter: 's', Label: "at another server with OpenAI's interface, by its URL"}, {Letter: 'w', Label: "nowhere: use the offline model, a demonstration"},
 	}
 	if i, err = question("Where is the model?", wheres...); err != nil {
 		return err
@@ -288,7 +289,7 @@ func (o *initOptions) askAll(ctx context.Context, a *app, in *os.File, out io.Wr
 	}
 	asks := []prompt.Choice{{Letter: 'c', Label: "when something changes"}, {Letter: 'b', Label: "and before each command"}, {Letter: 'e', Label: "before every call"}}
 	if o.inWorkspace {
-		asks = []prompt.Choice{asks[0], asks[2]} // the other is never for a project to say
+		asks = []prompt.Choice{asks[0], asks[2]} // a project cannot set the other one
 	}
 	if i, err = question("When are you asked?", asks...); err != nil {
 		return err
@@ -297,8 +298,8 @@ func (o *initOptions) askAll(ctx context.Context, a *app, in *os.File, out io.Wr
 	return o.check()
 }
 
-// takeKey returns the key for a server from the environment, or asks for one, which is to be kept
-// as a secret for that server. Empty: there is none.
+// takeKey returns the key for a server from the environment, or asks for a key, which
+// will be kept as a secret for that server. Empty: there is no key.
 func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.Writer, p door.Provider) (string, error) {
 	kind, _ := door.ProviderKindOf(p.Name)
 	for _, name := range kind.KeyVariables {
@@ -324,17 +325,18 @@ func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.W
 	return key, o.key.Check()
 }
 
-// choose asks a question below a text, and returns which answer was given.
+// choose asks a question below text, and returns the index of the chosen answer.
 func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what string, choices ...prompt.Choice) (int, error) {
 	short := func() string { return text }
 	long := func() string {
-		return "  Nothing is written before the last question, and a file that is there is\n  shown first. `stockade help config` says what each setting means."
+		return "  Nothing is written before the last question. You see the changes of an\n  existing file first. `stockade help config` says what each setting means."
 	}
 	letter, err := a.askChoice(ctx, in, out, prompt.New(what, choices, short, long))
 	return max(slices.IndexFunc(choices, func(c prompt.Choice) bool { return c.Letter == letter }), 0), err
 }
 
-// typedLine asks for a line until means returns no error, and returns the value of the line.
+// typedLine reads lines until means accepts a line, and returns the value that means
+// returned.
 func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, what string, means func(line string) (string, error)) (string, error) {
 	terminal.FlushInput(in)
 	for {
@@ -360,18 +362,18 @@ func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, what st
 	}
 }
 
-func keyLines(of []initKey) (out []string) {
-	for _, k := range of {
+func keyLines(keys []initKey) (out []string) {
+	for _, k := range keys {
 		out = append(out, k.name+" = "+k.value)
 	}
 	return out
 }
 
-// tableHead is the head of a table of TOML, as agent.toml has them.
+// tableHead matches the head of a table in TOML, as agent.toml writes it.
 var tableHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[([\w.]+)\]\s*(#.*)?$`) })
 
-// setKeys is a file in which the keys are set: in their lines, where it has them, also
-// commented out, or else at the end of their table. What else it says stays.
+// setKeys returns a file with the keys set. A key is set in its own line, even if that is
+// commented out, or at the end of its table. The rest of the file is kept.
 func setKeys(old []byte, set []initKey) []byte {
 	var rows []string
 	if len(old) == 0 {
@@ -391,7 +393,7 @@ func setKey(rows []string, k initKey) []string {
 	if i := strings.LastIndexByte(k.name, '.'); i >= 0 {
 		head, last = k.name[:i], k.name[i+1:]
 	}
-	at, end, commented := "", -1, -1 // where a line of the table ends, and one that is commented out
+	at, end, commented := "", -1, -1 // index after the last line of the table, and index of a commented-out line
 	dotted := regexp.MustCompile(`^\s*` + regexp.QuoteMeta(k.name) + `\s*=`)
 	plain := regexp.MustCompile(`^\s*` + regexp.QuoteMeta(last) + `\s*=`)
 	sample := regexp.MustCompile(`^#` + regexp.QuoteMeta(last) + `\s*=`)
@@ -421,11 +423,11 @@ func setKey(rows []string, k initKey) []string {
 	if end >= 0 && head != "" {
 		return insert(rows, end+1, line)
 	}
-	// Before the first table, with its whole name.
+	// Before the first table, with the whole name of the key.
 	first := len(rows)
 	for i, row := range rows {
 		if tableHead().MatchString(row) {
-			for first = i; first > 0 && (strings.HasPrefix(rows[first-1], "#") || rows[first-1] == ""); first-- { // what is said of it
+			for first = i; first > 0 && (strings.HasPrefix(rows[first-1], "#") || rows[first-1] == ""); first-- { // comments above the table belong to it
 			}
 			break
 		}
@@ -437,7 +439,7 @@ func insert(rows []string, at int, row string) []string {
 	return append(rows[:at:at], append([]string{row}, rows[at:]...)...)
 }
 
-// checkKeysSet reports whether a file sets what it is to set.
+// checkKeysSet returns an error if the file does not set every key of the options.
 func checkKeysSet(path string, text []byte, o initOptions) error {
 	layer := config.User
 	if o.inWorkspace {
@@ -475,7 +477,7 @@ func checkKeysSet(path string, text []byte, o initOptions) error {
 	return nil
 }
 
-// diffText shows what a file would become.
+// diffText returns the difference between a file and its new text.
 func diffText(path string, old, text []byte) string {
 	version := func(data []byte) *tool.Version {
 		return &tool.Version{Size: int64(len(data)), Mode: 0o600, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}

@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/instructions"
 )
 
-// What /init asks a model for.
+// The prompts of /init.
 const (
 	writeInstructions = `Write a file AGENTS.md at the root of the workspace: what somebody who has never seen this project has to know to work in it.
 Look first: list the directories, read the README, the files that build it (Makefile, go.mod, package.json, Cargo.toml, pyproject.toml and the like), some of the code and of its tests, and CLAUDE.md or other notes for agents if there are any.
@@ -21,20 +21,21 @@ Write what you have seen and nothing that you guess, and nothing that holds for 
 Look at the files that build the project, at its directories and at some of its code. Change with file_edit only what is wrong or missing, and say in a few words what that was. If nothing is, say so and change nothing.`
 )
 
-// initProject has the model write a first AGENTS.md, or look at the one there is. The
-// offline model cannot: there it is made of what can be seen.
+// initProject asks the model to write AGENTS.md, or to revise it. The offline model
+// cannot do that: for it the program writes the file from the visible structure of the
+// project.
 func (t *conversation) initProject(ctx context.Context, arg string) error {
 	path := filepath.Join(t.a.Workspace, instructions.Names[0])
 	_, err := os.Lstat(path)
 	switch there := !errors.Is(err, os.ErrNotExist); {
 	case arg != "" && arg != "again":
-		return errors.New("it is /init, or /init again where there is an AGENTS.md")
+		return errors.New("use /init, or /init again if there is an AGENTS.md")
 	case there && arg == "":
-		return errors.New("there is an AGENTS.md already; /init again looks whether it is still right")
+		return errors.New("there is an AGENTS.md already; /init again checks whether it is still right")
 	case !there && arg != "":
 		return errors.New("there is no AGENTS.md yet; /init writes one")
 	case !t.a.Config.AgentsMD:
-		t.a.s.note("agents_md is false: what is written the model is not told")
+		t.a.s.note("agents_md is false: the model will not get the file")
 	}
 	if t.Provider != door.ProviderOffline {
 		prompt := writeInstructions
@@ -47,7 +48,7 @@ func (t *conversation) initProject(ctx context.Context, arg string) error {
 		return errors.New("the offline model cannot tell whether a text is right")
 	}
 	if !slices.Contains(t.tools.Names(), "file_write") {
-		return errors.New("the tool file_write is not offered, which would write it")
+		return errors.New("the tool file_write, which would write it, is not offered")
 	}
 	text, err := instructions.Draft(t.a.Workspace)
 	if err != nil {

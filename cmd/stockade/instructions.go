@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// tellInstructions says what the model is told of AGENTS.md, at the start and when
-// the file is another.
+// tellInstructions prints the amount of AGENTS.md that the model gets: at the start, and
+// with again set when the file has changed.
 func (t *conversation) tellInstructions(again bool) {
 	f, err := t.Instructions()
 	switch {
@@ -22,23 +22,25 @@ func (t *conversation) tellInstructions(again bool) {
 	t.instructions = f
 }
 
-// instructionsText says how much of a file was read.
+// instructionsText returns the note about AGENTS.md: its size, and the size of the part
+// that the model gets.
 func instructionsText(f instructions.File, again bool) string {
-	said := f.Name + " read"
+	text := f.Name + " read"
 	if again {
-		said += " again"
+		text += " again"
 	}
-	said += ", " + humanize.Bytes(f.Bytes)
+	text += ", " + humanize.Bytes(f.Bytes)
 	if f.NextLine > 0 {
-		said += fmt.Sprintf(", of which the model gets %s", humanize.Bytes(int64(len(f.Text))))
+		text += fmt.Sprintf(", of which the model gets %s", humanize.Bytes(int64(len(f.Text))))
 	}
 	if f.HiddenCount > 0 {
-		said += fmt.Sprintf("; the model gets codes for %s of it that nobody sees", humanize.Plural(f.HiddenCount, "character"))
+		text += fmt.Sprintf("; the model gets codes for %s that are invisible", humanize.Plural(f.HiddenCount, "character"))
 	}
-	return said
+	return text
 }
 
-// checkBrief looks whether a file of the project is told anew in this event.
+// checkBrief prints a note if this event tells the model about a changed file of
+// instructions.
 func (t *conversation) checkBrief(e session.Event) {
 	if m, ok := e.Message(); ok && e.Type == session.TypeMessage {
 		if _, ok := m.Brief(); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// tierEffects is what a command sees, and reaches, in each tier.
+// tierEffects describes for each tier the things that a command can see and reach.
 var tierEffects = [policy.MaxTier + 1][]string{
 	0: {
 		"nothing confines a command: it reads, changes and sends whatever you can",
@@ -33,34 +33,34 @@ var tierEffects = [policy.MaxTier + 1][]string{
 	},
 }
 
-// remedies say what would bring a better tier, by why it is lacking.
+// remedies are the ways to reach a better tier, by the cause that prevents it.
 var remedies = map[jail.Cause]string{
 	jail.CausePlatform:      "bash.min_tier = 0 in your own agent.toml runs commands unconfined",
 	jail.CauseHelper:        "build it with `make build`",
-	jail.CauseLandlock:      "Linux 6.12 has all of it; whether it is on is in /sys/kernel/security/lsm,\nand lsm=landlock,... in the command line of the kernel switches it on",
+	jail.CauseLandlock:      "Linux 6.12 has all of it; /sys/kernel/security/lsm shows whether it is on,\nand lsm=landlock,... on the command line of the kernel switches it on",
 	jail.CauseMaxNamespaces: "sudo sysctl user.max_user_namespaces=10000",
 	jail.CauseUserNamespace: "sudo sysctl kernel.unprivileged_userns_clone=1",
 	jail.CauseAppArmor:      "a profile of AppArmor that lets stockade use userns; or, for all programs:\nsudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-	jail.CauseSeccomp:       "a filter of system calls holds this program, as in a container: let that\npermit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
+	jail.CauseSeccomp:       "a filter of system calls limits this program, as in a container: make it\npermit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
 }
 
-// changesText says what becomes of what a command changes.
+// changesText describes the treatment of the file changes of a command.
 func changesText(x policy.Explanation) string {
 	switch {
-	case x.Changes == "": // it is denied
+	case x.Changes == "": // the call is denied
 		return ""
 	case x.Changes == policy.ChangesNone:
 		return "none: it can change no file"
 	case x.Changes == policy.ChangesDirect:
 		return "direct: it changes files while it runs" + prefixIfSet(", because ", x.AskFirstReason)
 	case x.AskFirstReason != "":
-		return "staged: made when it has run; asked about before, because " + x.AskFirstReason
+		return "staged: made after it has run; you are asked before it runs, because " + x.AskFirstReason
 	}
-	return "staged: made when it has run, and it is known what they are"
+	return "staged: made after it has run, when they are known"
 }
 
-// showJail says how far the commands of a tool are confined here, what would
-// confine them further, and what becomes of what one changes.
+// showJail prints the tier of a tool's commands on this machine, the ways to a better
+// tier, and the treatment of their file changes.
 func showJail(s *stdio, t jail.Tiers, changes policy.Explanation) error {
 	var b strings.Builder
 	has := ""
@@ -72,28 +72,28 @@ func showJail(s *stdio, t jail.Tiers, changes policy.Explanation) error {
 		fmt.Fprintf(&b, "- %s\n", line)
 	}
 	if t.Tier > policy.TierNone {
-		b.WriteString("- it ends with all that it has started\n")
+		b.WriteString("- all processes that it has started end with it\n")
 	}
 	switch {
 	case t.Tier == policy.TierNone:
 	case changes.AskFirstReason != "":
 		fmt.Fprintf(&b, "- you are asked about it before it runs: %s\n", terminal.Line(changes.AskFirstReason))
 	case changes.Changes == policy.ChangesStaged:
-		b.WriteString("- what it changes is kept apart, and made when you have seen it\n")
+		b.WriteString("- its changes are kept apart, and made after you have seen them\n")
 	case changes.Changes == policy.ChangesNone:
 		b.WriteString("- it can change no file\n")
 	}
-	said := map[jail.Cause]bool{"": true}
+	shown := map[jail.Cause]bool{"": true}
 	for _, l := range t.Unavailable {
 		what := "no tier above"
 		if l.Tier > policy.TierNone {
 			what = fmt.Sprintf("not %s (%s)", l.Tier, l.Mechanism)
 		}
 		fmt.Fprintf(&b, "\n%s:\n%s\n", what, terminal.Line(l.Why))
-		if !said[l.Cause] {
+		if !shown[l.Cause] {
 			fmt.Fprintf(&b, "hint: %s\n", remedies[l.Cause])
 		}
-		said[l.Cause] = true
+		shown[l.Cause] = true
 	}
 	_, err := fmt.Fprint(s.out, b.String())
 	return err

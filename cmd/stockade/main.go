@@ -1,6 +1,5 @@
-// Command stockade is an LLM agent and tool runtime whose tools are
-// WebAssembly modules. `stockade help` says what it does; the map of the code
-// is in host/doc.go.
+// Command stockade is an LLM agent and tool runtime whose tools are WebAssembly modules.
+// `stockade help` describes its use; host/doc.go is the map of the code.
 package main
 
 import (
@@ -12,8 +11,9 @@ import (
 
 func main() { os.Exit(program(os.Args[1:])) }
 
-// program is the program that a person starts, or a child of it that compiles a
-// module or attacks the jail: those have to start quickly, and to look at nothing.
+// program runs the program for a person, or one of its child processes, which compiles a
+// module or attacks the jail. A child has to start quickly, and must not read any
+// settings.
 func program(args []string) int {
 	if len(args) > 0 && args[0] == sandbox.ChildCommand {
 		return sandbox.CompileChild(args[1:])

@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	maxMentions      = 32        // files of one prompt that are read
-	maxMentionWords  = 1000      // of one prompt that are looked at: a pasted text can have many
-	maxMissing       = 3         // words that name no file of which that is said
-	maxMentionBytes  = 4096      // of a path
-	maxMentionedText = 256 << 10 // bytes of all files of one prompt; file_read gives 50 KiB of each
-	// Images of one prompt, and their bytes: they go with each request from then on.
+	maxMentions      = 32        // files read for one prompt
+	maxMentionWords  = 1000      // words of one prompt that are checked: a pasted text can have many
+	maxMissing       = 3         // notes about words that name no file
+	maxMentionBytes  = 4096      // bytes of a path
+	maxMentionedText = 256 << 10 // bytes of all files of one prompt; file_read returns 50 KiB of each
+	// Number and bytes of the images of one prompt: each later request sends them again.
 	maxMentionedImages     = 8
 	maxMentionedImageBytes = 4 << 20
 )
 
-// mentions are the paths that a prompt names, in their order and as they stand
-// there: @path, where the @ begins a word, or @"path with blanks". Whether there are
-// such files is another question, which most mail addresses, decorators and handles
-// answer with no. What ends the sentence can be part of the last word.
+// mentions returns the paths that a prompt mentions, in their order and as they are
+// typed: @path, if the @ begins a word, or @"path with blanks". Such a file may not
+// exist: mail addresses, decorators and handles look the same. The last word may include
+// the punctuation of the sentence.
 func mentions(prompt string) []string {
 	var out []string
 	before := ' '
@@ -67,8 +67,8 @@ func mentions(prompt string) []string {
 	return out
 }
 
-// resolveMention is the path that a word names, if there is something: the word, or what
-// is left without the punctuation behind it. A shell would have made the home of ~.
+// resolveMention returns the path that a word names, and whether it exists. It also tries
+// the word without the punctuation at its end, and expands ~ as a shell does.
 func (a *app) resolveMention(word string) (string, bool) {
 	if rest, ok := strings.CutPrefix(word, "~/"); ok && a.s.env("HOME") != "" {
 		word = filepath.Join(a.s.env("HOME"), rest)
@@ -78,7 +78,7 @@ func (a *app) resolveMention(word string) (string, bool) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(a.Workspace, name)
 		}
-		// What it is and where it leads is for the tool to find out.
+		// The tool finds out the type of the file and the target of links.
 		if _, err := os.Lstat(name); err == nil {
 			return path, true
 		}
@@ -91,12 +91,14 @@ func (a *app) resolveMention(word string) (string, bool) {
 	return "", false
 }
 
-// pathLike is what people mean as a path: most handles, decorators and the like are not.
+// pathLike matches text that a person would write as a path. It does not match most
+// handles and decorators.
 var pathLike = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w~. -]*(/[\w. -]+)+$|^[\w -]+\.\w{1,5}$`) })
 
-// attach reads the files and directories that a prompt names, by the person's calls
-// of file_read, whose events it yields, and adds what the model is to read and to see of
-// them to files. What is denied, or cannot be read, stays a word of the prompt.
+// attach reads the files and directories that a prompt mentions, with calls of file_read
+// in the name of the person. It yields the events of these calls, and appends texts and
+// images for the model to files. A mention that is denied or cannot be read stays a word
+// of the prompt.
 func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent.Attachment) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		room := min(maxMentionedText, t.a.Config.HistoryCharBudget/2)
@@ -106,22 +108,22 @@ func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent
 			path, ok := t.a.resolveMention(word)
 			if named := strings.TrimRight(word, ".,;:!?)"); !ok && missing < maxMissing && pathLike().MatchString(named) {
 				missing++
-				t.a.s.note("there is no @%s: it goes as it is typed", named)
+				t.a.s.note("there is no @%s: it is sent as typed", named)
 			}
 			if !ok || seen[filepath.Clean(path)] {
 				continue
 			}
 			if len(seen) == maxMentions || room <= 0 {
-				t.a.s.note("@%s and what follows is not read: %d files go with a prompt at most, and %s; the model can read them itself",
+				t.a.s.note("@%s and the files after it are not read: a prompt takes at most %d files, and %s; the model can read them itself",
 					path, maxMentions, humanize.Bytes(maxMentionedText))
 				return
 			}
 			seen[filepath.Clean(path)] = true
 			var result tool.Result
-			var said llm.Message
+			var readResult llm.Message
 			for e, err := range t.callWithResult(ctx, &result, "file_read", map[string]any{"path": path}) {
 				if m, ok := e.Message(); ok && e.Type == session.TypeToolResult {
-					said = m
+					readResult = m
 				}
 				if !yield(e, err) || err != nil {
 					return
@@ -129,7 +131,7 @@ func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent
 			}
 			file := images.with(path, result.Images)
 			if len(result.Images) == 0 {
-				file.Text = mentionText(path, said, room)
+				file.Text = mentionText(path, readResult, room)
 			}
 			if file.Text != "" {
 				*files = append(*files, file)
@@ -143,11 +145,11 @@ func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent
 	}
 }
 
-// imageRoom counts the images that go with a prompt.
+// imageRoom counts the images of a prompt and their bytes.
 type imageRoom struct{ number, bytes int }
 
-// with is what the model reads of an image that the person names, and the image, if there
-// is room for it.
+// with returns the attachment for an image that the person mentioned: a text for the
+// model, and the image itself if there is room.
 func (r *imageRoom) with(path string, images []tool.Image) (file agent.Attachment) {
 	for _, img := range images {
 		file.Text += fmt.Sprintf("The file %q, which the person names, is an image: %s. ", path, transcript.ImageText(img.Info()))
@@ -162,14 +164,14 @@ func (r *imageRoom) with(path string, images []tool.Image) (file agent.Attachmen
 	return file
 }
 
-// mentionText is what the model reads of a file or a directory that the person names,
-// from the result of file_read; empty if that has failed.
+// mentionText returns the text for the model about a mentioned file or directory, from
+// the result of file_read; empty if that failed.
 func mentionText(path string, result llm.Message, room int) string {
 	_, env, ok := transcript.EnvelopeOf(result)
 	var file struct {
 		Output string `json:"output"`
-		SHA256 string `json:"sha256"` // of a file, unless it is very large
-		Count  int    `json:"count"`  // of a directory, unless it is empty
+		SHA256 string `json:"sha256"` // set for a file, unless it is very large
+		Count  int    `json:"count"`  // set for a directory, unless it is empty
 	}
 	if !ok || !env.Success || json.Unmarshal(env.Result, &file) != nil {
 		return ""
@@ -186,7 +188,8 @@ func mentionText(path string, result llm.Message, room int) string {
 	return text + content
 }
 
-// cutLines keeps whole lines, of n bytes at most.
+// cutLines returns the whole lines at the beginning of text, at most n bytes, and reports
+// whether it cut.
 func cutLines(text string, n int) (string, bool) {
 	if len(text) <= n {
 		return text, false
@@ -194,7 +197,8 @@ func cutLines(text string, n int) (string, bool) {
 	return text[:max(strings.LastIndexByte(text[:n], '\n'), 0)], true
 }
 
-// quoteLines puts a bar before each line: what is quoted so cannot seem to end.
+// quoteLines puts a bar before each line: text quoted like this cannot pretend to end the
+// quotation.
 func quoteLines(text string) string {
 	return "| " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n| ")
 }

@@ -38,7 +38,7 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// What goes with a prompt cannot look as if it had ended.
+// TestWhatTheModelReadsOfACommand: text that goes with a prompt cannot pretend to end.
 func TestWhatTheModelReadsOfACommand(t *testing.T) {
 	result := func(r tool.Result) llm.Message { return llm.ResultMessage("person_1", "bash", r) }
 	output := func(text string) llm.Message {

@@ -22,8 +22,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// provider is where the model of a profile is, by the configuration; empty: of the one
-// that answers.
+// provider returns the model server of a profile, from the configuration. profile is
+// empty for the profile in use.
 func (a *app) provider(ctx context.Context, profile string) (*door.Provider, error) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *app) provider(ctx context.Context, profile string) (*door.Provider, err
 	return a.Provider(ctx, profile, settings.Keys{Env: a.s.env, Secrets: a.vault(false)}, rules)
 }
 
-// price is what a model costs; nil where the configuration does not say so.
+// price returns the price of a model; nil if the configuration has none.
 func (a *app) price(model string) *llm.Price {
 	p, known := a.Config.Price(model)
 	if !known {
@@ -41,7 +41,8 @@ func (a *app) price(model string) *llm.Price {
 	return (*llm.Price)(&p)
 }
 
-// redactKeys takes the keys of all providers out of whatever is recorded, shown or sent.
+// redactKeys adds the keys of all providers to the secrets that d removes from logs,
+// output and requests.
 func (a *app) redactKeys(d *door.Door) {
 	for _, k := range door.ProviderKinds() {
 		for _, name := range k.KeyVariables {
@@ -55,8 +56,8 @@ func (a *app) redactKeys(d *door.Door) {
 	}
 }
 
-// modelError says which flag or setting is to be changed where no model can be
-// asked.
+// modelError adds a hint to the error of a model that cannot be asked: the flag or
+// setting to change. It returns other errors unchanged.
 func (a *app) modelError(p *door.Provider, err error) error {
 	e, ok := errors.AsType[*door.ModelError](err)
 	if !ok {
@@ -93,12 +94,12 @@ func (a *app) modelError(p *door.Provider, err error) error {
 	return exit
 }
 
-// ensureModel asks for the model of a provider if nothing names one. Without a terminal it returns
-// an error that names some models of the server.
+// ensureModel asks the person for a model of the provider if none is named. Without a
+// terminal it returns an error that names some models of the server.
 func (a *app) ensureModel(ctx context.Context, p *door.Provider) error {
 	_, err := a.door().ResolveProvider(*p)
 	if e, ok := errors.AsType[*door.ModelError](err); !ok || e.Fault != door.FaultName {
-		return nil // other errors are found again later
+		return nil // other errors are reported later
 	}
 	in, out, done, tty := a.terminal()
 	defer done()
@@ -107,7 +108,7 @@ func (a *app) ensureModel(ctx context.Context, p *door.Provider) error {
 		p.Price = a.price(p.Client.Model)
 		return err
 	}
-	found, _ := a.serverModels(ctx, *p) // it is an error anyway
+	found, _ := a.serverModels(ctx, *p) // the call fails anyway
 	err = a.modelError(p, err)
 	if e, ok := errors.AsType[*exitErr](err); ok && len(found.Models) > 0 {
 		e.hint += "; it has " + firstFew(found.Models)
@@ -141,7 +142,7 @@ func (a *app) pickModel(ctx context.Context, in *os.File, out io.Writer, p door.
 	})
 }
 
-// keyHint says how a provider gets its key.
+// keyHint tells the person how to give a provider its key.
 func (a *app) keyHint(p *door.Provider) string {
 	kind, _ := door.ProviderKindOf(p.Name)
 	secret, key := strings.ToUpper(strings.ReplaceAll(kind.Name, "-", "_"))+"_KEY", "model.key"
@@ -169,11 +170,11 @@ and answers one request:
 
   reasoning, text, tool_calls [{id, name, arguments}], finish,
   usage {input_tokens, output_tokens, cached_tokens, reasoning_tokens},
-  chunk_bytes              what the model says, streamed in pieces of so many bytes
+  chunk_bytes              stream the answer in pieces of so many bytes
   status, headers, error {message, type, code}   an HTTP error instead
   cut_after_bytes          close the connection in the middle
   stall, empty, flood      be silent; send nothing; send one line without an end
-  raw                      this body, whatever it is
+  raw                      send this text as the body
   expect, expect_not       lists of texts that the request must, or must not, hold
 
 With STOCKADE_MODEL_TOKEN set, clients have to send it as their key.
@@ -205,7 +206,7 @@ func runModelServe(ctx context.Context, a *app, opts modelServeOptions) error {
 			return err
 		}
 		script, err := offline.ParseScript(opts.script, f)
-		_ = f.Close() // only read
+		_ = f.Close() // the file was only read
 		if err != nil {
 			return err
 		}

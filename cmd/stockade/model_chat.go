@@ -16,12 +16,12 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// modelCheckTimeout bounds how long a server is waited for that is asked whether it has a
-// model: one that does not say so may have it all the same.
+// modelCheckTimeout limits the wait for a server's list of models. A server that does not
+// answer in time may still have the model.
 const modelCheckTimeout = 3 * time.Second
 
-// model shows the profiles, or has the next turns ask another model: that of a profile,
-// a model of a profile, or another one of the provider in use.
+// model lists the profiles, or selects the model for the next turns: that of a profile, a
+// certain model of a profile, or another model of the provider in use.
 func (t *conversation) model(ctx context.Context, arg string) error {
 	args := strings.Fields(arg)
 	profiles := t.a.Config.ProfileNames()
@@ -29,7 +29,7 @@ func (t *conversation) model(ctx context.Context, arg string) error {
 	case len(args) == 0:
 		return t.showModels()
 	case len(args) > 2:
-		return errors.New("it is /model PROFILE, /model MODEL or /model PROFILE MODEL")
+		return errors.New("use /model PROFILE, /model MODEL or /model PROFILE MODEL")
 	case slices.Contains(profiles, args[0]):
 		p, err := t.a.provider(ctx, args[0])
 		if err != nil {
@@ -50,8 +50,7 @@ func (t *conversation) model(ctx context.Context, arg string) error {
 	return t.useProvider(p)
 }
 
-// setModelName makes another model that of a provider: what is known of the one before does not
-// hold for it.
+// setModelName sets the model of a provider, and drops the facts about the previous one.
 func (t *conversation) setModelName(p *door.Provider, model string) {
 	if p.Client.Model != model {
 		p.Client.Model, p.Client.ContextTokens = model, 0
@@ -59,14 +58,14 @@ func (t *conversation) setModelName(p *door.Provider, model string) {
 	}
 }
 
-// checkListed refuses a model that the server of a provider does not list, which is more likely
-// a mistyped profile.
+// checkListed returns an error if the server of a provider does not list the model:
+// probably it is a mistyped profile.
 func (t *conversation) checkListed(ctx context.Context, p door.Provider, model string, profiles []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, modelCheckTimeout, fmt.Errorf("no answer for %s", modelCheckTimeout))
 	defer cancel()
 	found, err := t.a.door().Models(ctx, p)
 	if _, failed := errors.AsType[*llm.ProviderError](err); failed || ctx.Err() != nil {
-		err = nil // the next turn will say so
+		err = nil // the next turn reports it
 	}
 	if err != nil {
 		return t.a.modelError(&p, err)
@@ -78,7 +77,7 @@ func (t *conversation) checkListed(ctx context.Context, p door.Provider, model s
 	return nil
 }
 
-// useProvider has the next turns ask a provider.
+// useProvider makes the next turns ask a provider.
 func (t *conversation) useProvider(p door.Provider) error {
 	if err := t.Use(p); err != nil {
 		return t.a.modelError(&p, err)
@@ -92,12 +91,12 @@ func (t *conversation) useProvider(p door.Provider) error {
 	return nil
 }
 
-// showModels shows the profiles. The one in use is marked, with the model that is asked.
+// showModels lists the profiles. It marks the one in use, with the model that is asked.
 func (t *conversation) showModels() error {
 	w := table.New(table.Fixed(""), table.Fixed("PROFILE"), table.Fixed("PROVIDER"), table.Fixed("MODEL"))
 	for _, name := range t.a.Config.ProfileNames() {
-		of, _ := t.a.Config.ResolveProfile(name) // it is one of the names
-		mark, provider, model := "", of.Provider, of.Name
+		profile, _ := t.a.Config.ResolveProfile(name) // the name is in the list of names
+		mark, provider, model := "", profile.Provider, profile.Name
 		if name == t.provider.Profile {
 			mark, provider, model = "*", t.Provider, t.provider.Client.Model
 		}

@@ -21,17 +21,16 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// listTimeout bounds how long a server may take to list its models.
+// listTimeout limits the wait for a server's list of models.
 const listTimeout = 10 * time.Second
 
 func newModelListCmd(a *app) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the profiles, and with --profile or --all the models that their servers have",
-		Long: `List the ways to a model: what [model] says, under the name "model", and the
-profiles of the configuration. The one that answers is marked. With --profile or
---all the servers are asked which models they have, and with --provider that of
-a provider for which there is no profile. See ` + "`stockade help models`" + `.`,
+		Long: `List the profiles of the configuration, and [model] under the name "model". The
+one in use is marked. --profile and --all ask their servers for their models;
+--provider asks the server of a provider that has no profile. See ` + "`stockade help models`" + `.`,
 		Example: "  stockade model list\n  stockade model list --profile work\n  stockade model list --provider anthropic\n  stockade model list --all --json | jq '.[].models'",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runModelList(cmd.Context(), a, all) },
@@ -44,28 +43,29 @@ a provider for which there is no profile. See ` + "`stockade help models`" + `.`
 	return cmd
 }
 
-// profileJSON is a profile in the output of `model list --json`, which is a documented contract.
+// profileJSON is a profile in the output of `model list --json`, which is a documented
+// contract.
 type profileJSON struct {
 	Name     string   `json:"name"`
-	Answers  bool     `json:"answers"`  // it is asked where nothing else is said
-	Provider string   `json:"provider"` // what auto has become
+	Answers  bool     `json:"answers"`  // the profile is used if nothing else is named
+	Provider string   `json:"provider"` // the provider that auto stands for
 	Model    string   `json:"model"`
-	Address  string   `json:"address,omitempty"` // none: it is in this process
-	Key      string   `json:"key,omitempty"`     // where the key is from, or is to be; none: it is sent none
+	Address  string   `json:"address,omitempty"` // empty: the provider is in this process
+	Key      string   `json:"key,omitempty"`     // source of the key, also if it has no value yet; empty: no key is sent
 	HasKey   bool     `json:"has_key"`
 	Fallback []string `json:"fallback,omitempty"`
-	Problem  string   `json:"problem,omitempty"` // why it cannot be asked
-	// Models are those of its server, where that was asked and has such a list.
+	Problem  string   `json:"problem,omitempty"` // reason why the profile cannot be asked
+	// Models are the models of the server, if it was asked and has a list.
 	Models []string `json:"models,omitempty"`
 
 	provider *door.Provider // nil: there is a problem
-	hint     string         // about that
+	hint     string         // hint about the problem
 }
 
-// profileStatus says how a profile stands, without asking its server.
+// profileStatus returns the state of a profile, without asking its server.
 func (a *app) profileStatus(ctx context.Context, name string) profileJSON {
-	of, _ := a.Config.ResolveProfile(name) // it is one of the names
-	w := profileJSON{Name: name, Answers: name == cmp.Or(a.Config.Profile, config.ModelProfile), Provider: of.Provider, Model: of.Name, Fallback: of.Fallback}
+	profile, _ := a.Config.ResolveProfile(name) // the name is in the list of names
+	w := profileJSON{Name: name, Answers: name == cmp.Or(a.Config.Profile, config.ModelProfile), Provider: profile.Provider, Model: profile.Name, Fallback: profile.Fallback}
 	p, err := a.provider(ctx, name)
 	if err != nil {
 		w.fail(err)
@@ -90,7 +90,7 @@ func (w *profileJSON) fail(err error) {
 	}
 }
 
-// keyText is what the table says of the key.
+// keyText returns the cell about the key.
 func (w *profileJSON) keyText() string {
 	switch {
 	case w.Address == "":
@@ -98,7 +98,7 @@ func (w *profileJSON) keyText() string {
 	case w.HasKey:
 		return w.Key
 	case strings.HasPrefix(w.Key, "the secret"):
-		return w.Key + ", which cannot be had"
+		return w.Key + ", which cannot be read"
 	case w.Key == "" || strings.Contains(w.Key, " "):
 		return "none"
 	}
@@ -106,7 +106,7 @@ func (w *profileJSON) keyText() string {
 }
 
 func runModelList(ctx context.Context, a *app, all bool) error {
-	a.noPassphrase.Store(true) // nobody is asked for a passphrase
+	a.noPassphrase.Store(true) // the command does not ask for a passphrase
 	names := a.Config.ProfileNames()
 	if a.flags.profile != "" {
 		names, all = []string{a.flags.profile}, true
@@ -163,7 +163,8 @@ func runModelList(ctx context.Context, a *app, all bool) error {
 	return nil
 }
 
-// serverModels asks a server for its models. It says so if that takes more than a second.
+// serverModels asks a server for its models. It prints a note if that takes more than a
+// second.
 func (a *app) serverModels(ctx context.Context, p door.Provider) (door.ProviderInfo, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, fmt.Errorf("no answer for %s", listTimeout))
 	defer cancel()
@@ -171,7 +172,7 @@ func (a *app) serverModels(ctx context.Context, p door.Provider) (door.ProviderI
 	return a.door().Models(ctx, p)
 }
 
-// listModels asks the server of a profile.
+// listModels adds the models of the server to a profile.
 func (a *app) listModels(ctx context.Context, w *profileJSON) {
 	if w.provider == nil || w.Address == "" {
 		return
@@ -188,12 +189,12 @@ func (a *app) listModels(ctx context.Context, w *profileJSON) {
 	if w.Models = slices.Sorted(slices.Values(found.Models)); len(w.Models) == 0 && w.Problem == "" {
 		w.Problem = "the server does not say which models it has"
 	} else if w.Model == "" {
-		w.Problem, w.hint = "", "" // that no model is named is why one lists them
+		w.Problem, w.hint = "", "" // a missing model name is the reason to list models
 	}
 }
 
-// completeProfiles completes the flag --profile. It reads the user's own file alone, and
-// says nothing.
+// completeProfiles completes the flag --profile. It only reads the user's own file, and
+// reports no errors.
 func (a *app) completeProfiles(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("profile", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var names []string
@@ -205,14 +206,14 @@ func (a *app) completeProfiles(cmd *cobra.Command) {
 			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
-	}) // which fails only where there is no such flag
+	}) // an error means that the flag does not exist
 }
 
-// ollamaTimeout is how long is waited for an Ollama that is not configured: one on this
-// machine answers at once.
+// ollamaTimeout limits the wait for an Ollama that is not configured: on this machine it
+// answers at once.
 const ollamaTimeout = 250 * time.Millisecond
 
-// findOllama looks for an Ollama that runs and is not used.
+// findOllama searches for a running Ollama that is not in use.
 func (a *app) findOllama(ctx context.Context) (found door.ProviderInfo, ok bool) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	if err != nil {
@@ -223,21 +224,22 @@ func (a *app) findOllama(ctx context.Context) (found door.ProviderInfo, ok bool)
 	return a.door().FindOllama(ctx, a.s.env, rules)
 }
 
-// suggestKeys says which providers there are keys for, where none is set.
+// suggestKeys prints a note about the first provider that has a key in the environment,
+// because no provider is set.
 func (a *app) suggestKeys() {
 	for _, k := range door.ProviderKinds() {
 		i := slices.IndexFunc(k.KeyVariables, func(name string) bool { return a.s.env(name) != "" })
 		if i < 0 {
 			continue
 		}
-		a.s.note("%s is set, and no provider is", k.KeyVariables[i])
+		a.s.note("%s is set, but no provider is", k.KeyVariables[i])
 		a.s.hint("ask it with `stockade --provider %s --model NAME`; `stockade model list --provider %s` lists the names", k.Name, k.Name)
 		return
 	}
 }
 
-// suggestOllama says of an Ollama how it can be asked. It is never asked unbidden: which model
-// gets a conversation is for the person to say.
+// suggestOllama prints a note with the command that asks a found Ollama. Ollama is never
+// asked without a request: a person decides which model gets a conversation.
 func (a *app) suggestOllama(found door.ProviderInfo, ok bool) {
 	switch {
 	case !ok:
@@ -253,7 +255,7 @@ func (a *app) suggestOllama(found door.ProviderInfo, ok bool) {
 	}
 }
 
-// firstFew names the first of several models.
+// firstFew returns the names of the first few models, and the number of the others.
 func firstFew(models []string) string {
 	const most = 4
 	var names []string

@@ -38,7 +38,7 @@ func standIn(ts *testscript.TestScript, neg bool, args []string) {
 		var asked struct {
 			Model string `json:"model"`
 		}
-		body, _ := io.ReadAll(r.Body)    // what is cut is no JSON
+		body, _ := io.ReadAll(r.Body)    // a body that was cut is not JSON
 		_ = json.Unmarshal(body, &asked) // nor is the empty body of a GET
 		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ") + r.Header.Get("X-Api-Key") + r.Header.Get("X-Goog-Api-Key")
 		mu.Lock()

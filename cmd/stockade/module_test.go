@@ -18,9 +18,9 @@ const (
 	guestText                    = wasmtest.ScratchBase + 4120
 )
 
-// handed are modules whose tool gets {"p":"/PATH"} and returns what came of it, or
-// "errno NN": what the file holds, the names in the directory, or "wrote". They know
-// where their argument lies, and no more of JSON.
+// handed returns modules whose tool gets {"p":"/PATH"}. The tool returns the content of
+// the file, the names in the directory, or "wrote"; after an error it returns "errno NN".
+// The modules know the place of their argument, and no more of JSON.
 func handed() map[string]wasmtest.ToolOptions {
 	join := func(pieces ...[]byte) []byte { return bytes.Join(pieces, nil) }
 	words := func(words ...uint32) (out []byte) {
@@ -65,7 +65,7 @@ func handed() map[string]wasmtest.ToolOptions {
 		create, directory, truncate        = 1, 2, 8
 		i                           uint32 = errno + 1
 	)
-	// What a directory holds begins each entry with numbers: they become blanks.
+	// Each entry of a directory begins with numbers: they become blanks.
 	readable := wasmtest.Loop(
 		at(guestBuffer), wasmtest.LocalGet(i), wasmtest.I32Add(), wasmtest.I32Load8U(0), at('!'), wasmtest.I32Sub(), at('~'-'!'), wasmtest.I32GtU(), wasmtest.If(
 			at(guestBuffer), wasmtest.LocalGet(i), wasmtest.I32Add(), at(' '), wasmtest.I32Store8(0)),

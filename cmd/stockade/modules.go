@@ -15,22 +15,23 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// moduleStore is where the modules are that were added.
+// moduleStore returns the store of the added modules.
 func (a *app) moduleStore() *store.Store { return store.Open(a.Dirs.Modules()) }
 
-// systemTools is the administrator's folder of modules, beside the policy.
+// systemTools returns the administrator's folder of modules, beside the policy.
 func systemTools() policyfile.Place { return adminPolicyPlace().Sibling("tools") }
 
-// administratorTrust is the name of the administrator's trust.toml.
+// administratorTrust returns the path of the administrator's trust.toml.
 func administratorTrust() string { return adminPolicyPlace().Sibling("trust.toml").Path }
 
-// addReachFlag is for commands that fetch or push modules: a registry or a server can
-// send them to another host.
+// addReachFlag adds the flag --allow-net to a command that fetches or pushes modules: a
+// registry or a server can redirect it to another host.
 func addReachFlag(cmd *cobra.Command, a *app) {
-	cmd.Flags().Var((*stringsFlag)(&a.flags.allowNet), "allow-net", "reach another host for this, where a registry or a server sends there: [http://]HOST[:PORT]; may be repeated")
+	cmd.Flags().Var((*stringsFlag)(&a.flags.allowNet), "allow-net", "reach this host, too, if a registry or a server redirects to it: [http://]HOST[:PORT]; may be repeated")
 }
 
-// project returns what the workspace brings along; nothing if that cannot be read.
+// project returns the lockfile and the modules of the workspace; an empty project if they
+// cannot be read.
 func (a *app) project() *registry.Project {
 	if p, err := registry.ReadProject(a.Workspace); err == nil {
 		return p
@@ -38,7 +39,7 @@ func (a *app) project() *registry.Project {
 	return &registry.Project{Workspace: a.Workspace}
 }
 
-// trustRules say whose signatures over modules count.
+// trustRules returns the rules about signers of modules.
 func (a *app) trustRules() (*trust.Rules, error) {
 	files, err := a.TrustFiles(adminPolicyPlace())
 	if err != nil {
@@ -47,7 +48,7 @@ func (a *app) trustRules() (*trust.Rules, error) {
 	return trust.Combine(files...), nil
 }
 
-// reviewer looks at modules before they are kept.
+// reviewer returns a reviewer of modules that are to be added.
 func (a *app) reviewer() (*registry.Reviewer, error) {
 	rules, err := a.trustRules()
 	if err != nil {
@@ -58,7 +59,8 @@ func (a *app) reviewer() (*registry.Reviewer, error) {
 	}, nil
 }
 
-// checkMayAdd says, before anything is fetched, whether modules may be added.
+// checkMayAdd returns an error if no modules may be added. It is called before anything
+// is fetched.
 func (a *app) checkMayAdd() error {
 	if no := a.Ceiling.ModulesClosed; len(no) > 0 {
 		return &exitErr{code: exitDenied, message: "no module may be added here: " + no[0].From.String()}
@@ -66,13 +68,13 @@ func (a *app) checkMayAdd() error {
 	return nil
 }
 
-// availableTools is every tool that there is for this run, by where its module came from.
+// availableTools are all tools of this run: the catalog, and the modules that were added.
 type availableTools struct {
 	*tool.Catalog
 	added []registry.AddedModule
 }
 
-// module returns a module that was added, by its name.
+// module returns an added module by its name.
 func (h availableTools) module(name string) (registry.AddedModule, bool) {
 	for _, m := range h.added {
 		if m.Record.Name == name {
@@ -82,10 +84,9 @@ func (h availableTools) module(name string) (registry.AddedModule, bool) {
 	return registry.AddedModule{}, false
 }
 
-// findTools finds the tools: the built-in ones, those that the person and the
-// administrator have added, and those of the project that the person has agreed to.
-// What is wrong with an added one switches that off, with a message, and never the
-// program.
+// findTools returns the tools: the built-in ones, the added ones of the person and of the
+// administrator, and those of the project that the person has agreed to. A broken module
+// is switched off with a message, and does not stop the program.
 func (a *app) findTools(ctx context.Context) (availableTools, error) {
 	builtin, err := registry.Builtin()
 	if err != nil {
@@ -97,7 +98,7 @@ func (a *app) findTools(ctx context.Context) (availableTools, error) {
 		if a.flags.locked {
 			return h, &exitErr{code: exitError, message: err.Error()}
 		}
-		a.warn(fmt.Sprintf("the modules of this project do not count: %v", err), "")
+		a.warn(fmt.Sprintf("the modules of this project are not offered: %v", err), "")
 		project = &registry.Project{Workspace: a.Workspace}
 	}
 	if err := a.askProject(ctx, project); err != nil {
@@ -133,8 +134,8 @@ func (a *app) findTools(ctx context.Context) (availableTools, error) {
 	return h, nil
 }
 
-// addedModules says what becomes of the modules that were added, with what a workspace brings
-// along and what the administrator has.
+// addedModules returns the state of the added modules, of those of the project and of
+// those of the administrator.
 func (a *app) addedModules(p *registry.Project, system []registry.SystemFile) ([]registry.AddedModule, error) {
 	rules, err := a.trustRules()
 	if err != nil {
@@ -146,8 +147,8 @@ func (a *app) addedModules(p *registry.Project, system []registry.SystemFile) ([
 	})
 }
 
-// loadTrial is a module that the command line names to be tried, with what its flags
-// give: it sees the directories of --mount, reaches the hosts of --allow-net and has a store.
+// loadTrial loads a module of the flag --tool, with the allowance of the other flags: it
+// sees the directories of --mount, reaches the hosts of --allow-net and has a store.
 func (a *app) loadTrial(ctx context.Context, file string) (registry.AddedModule, error) {
 	mod, err := registry.ReadModule(file)
 	if err != nil {
@@ -178,9 +179,9 @@ func (a *app) loadTrial(ctx context.Context, file string) (registry.AddedModule,
 	return registry.TrialModule(mod, m, allowed), nil
 }
 
-// scanSystem lists the administrator's folder, and takes over what is new or has
-// changed there. If it is empty, what it held is not offered; only where a name has to
-// be free is it worth reading the index to drop that, too.
+// scanSystem lists the administrator's folder, and takes over new and changed modules. If
+// the folder is empty, its former modules are not offered; they are removed from the
+// index only if free is set, because a name is needed.
 func (a *app) scanSystem(ctx context.Context, free bool) []registry.SystemFile {
 	place := systemTools()
 	files, err := registry.SystemFiles(place.Path)
@@ -201,8 +202,8 @@ func (a *app) scanSystem(ctx context.Context, free bool) []registry.SystemFile {
 	return files
 }
 
-// noteSwitchedOff says which added tools are not offered, and why, in one line for each
-// module.
+// noteSwitchedOff prints a note for each added module or tool that is switched off by
+// something other than the person, with the reason.
 func (a *app) noteSwitchedOff(h availableTools) {
 	for _, m := range h.added {
 		if why := m.OffReason(); why != "" && why != store.OffByPerson {

@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	maxCommandOutput = 8 << 10 // of the output of a command that the next prompt carries
-	maxRanCommands   = 8       // commands that it carries, the newest
+	maxCommandOutput = 8 << 10 // bytes of the output of a command in the next prompt
+	maxRanCommands   = 8       // number of commands in the next prompt; older ones are dropped
 )
 
-// call carries out a call of the person in the session and yields its events as they
-// happen; the last is its result. An error means that the host or the log is at fault.
-// A consumer that stops early cancels the call.
+// call makes a call of the person in the session and yields its events as they happen;
+// the last one is the result. An error means that the host or the log failed. A consumer
+// that stops early cancels the call.
 func (t *conversation) call(ctx context.Context, name string, args map[string]any) iter.Seq2[session.Event, error] {
 	return t.callWithResult(ctx, new(tool.Result), name, args)
 }
 
-// callWithResult is call for whoever needs more of the result than there is in its event: when
-// the events have ended, result is what has come of the call.
+// callWithResult is call for a caller that needs the whole result, of which the event has
+// only a part: after the last event, result is set.
 func (t *conversation) callWithResult(ctx context.Context, result *tool.Result, name string, args map[string]any) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		call := tool.Call{ID: "person_" + rand.Text(), Tool: name, Args: tool.Marshal(args), Caller: tool.CallerPerson, Cwd: t.a.Workspace}
@@ -50,9 +50,9 @@ func (t *conversation) callWithResult(ctx context.Context, result *tool.Result, 
 	}
 }
 
-// shell runs a command that the person has typed behind an exclamation mark: a call
-// of the tool bash like any other, by its rules. The next prompt tells the model what
-// was run and what came of it.
+// shell runs a command that the person typed after an exclamation mark: a call of the
+// tool bash under its usual rules. The next prompt tells the model the command and its
+// output.
 func (t *conversation) shell(ctx context.Context, command string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		command = strings.TrimSpace(command)
@@ -60,12 +60,12 @@ func (t *conversation) shell(ctx context.Context, command string) iter.Seq2[sess
 			yield(session.Event{}, usageError("for example: !git status", "a command follows the !; it runs by the rules of the tool bash, see stockade help bash"))
 			return
 		}
-		wrote := "" // while it ran, its first 64 KiB: the result of one that was cancelled has nothing
+		wrote := "" // first 64 KiB of the output while the command ran: the result of a cancelled command has no output
 		for e, err := range t.call(ctx, "bash", map[string]any{"command": command}) {
 			switch e.Type {
 			case session.TypeProgress:
 				var p tool.Progress
-				_ = json.Unmarshal(e.Body, &p) // our own
+				_ = json.Unmarshal(e.Body, &p) // this program wrote it
 				wrote += p.Output
 			case session.TypeToolResult:
 				if m, ok := e.Message(); ok {
@@ -79,13 +79,14 @@ func (t *conversation) shell(ctx context.Context, command string) iter.Seq2[sess
 	}
 }
 
-// recordCommand keeps for the next prompt what the person has run.
+// recordCommand keeps a command of the person, with its result, for the next prompt.
 func (t *conversation) recordCommand(command, wrote string, result llm.Message) {
 	t.ranCommands = append(t.ranCommands, agent.Attachment{Text: commandText(command, wrote, result)})
 	t.ranCommands = t.ranCommands[max(len(t.ranCommands)-maxRanCommands, 0):]
 }
 
-// restoreCommands keeps the same of what they have run before they left the session.
+// restoreCommands does the same for commands that the person ran before leaving the
+// session.
 func (t *conversation) restoreCommands(asides []agent.PersonCall) {
 	for _, a := range asides {
 		var args struct {
@@ -97,7 +98,7 @@ func (t *conversation) restoreCommands(asides []agent.PersonCall) {
 	}
 }
 
-// commandText tells the model of a command of the person.
+// commandText returns the text for the model about a command of the person.
 func commandText(command, wrote string, result llm.Message) string {
 	_, env, _ := transcript.EnvelopeOf(result)
 	parts := []string{cmp.Or(env.Stdout, visible.RenderTerminal(wrote)), env.Stderr}
@@ -107,7 +108,7 @@ func commandText(command, wrote string, result llm.Message) string {
 			Output   string `json:"output"`
 			ExitCode int    `json:"exit_code"`
 		}
-		_ = json.Unmarshal(env.Result, &out) // of another form, it says nothing
+		_ = json.Unmarshal(env.Result, &out) // a result in another form leaves the fields zero
 		parts = []string{out.Output}
 		end = fmt.Sprintf("it ended with exit code %d", out.ExitCode)
 	}
@@ -115,15 +116,15 @@ func commandText(command, wrote string, result llm.Message) string {
 		end += "; " + strings.ReplaceAll(env.Note, "\n", "; ")
 	}
 	output := strings.Trim(strings.Join(parts, "\n"), "\n")
-	if over := len(output) - maxCommandOutput; over > 0 { // the end says most
+	if over := len(output) - maxCommandOutput; over > 0 { // the end matters most
 		output = fmt.Sprintf("[%d bytes left out]\n%s", over, strings.ToValidUTF8(output[over:], ""))
 	}
 	return "A command that the person ran, and what it wrote:\n" +
 		"$ " + strings.ReplaceAll(command, "\n", "\n> ") + "\n" + quoteLines(output) + "\n[" + end + "]"
 }
 
-// ask runs one turn. With the prompt go the files that the person names in it, of
-// which typed is what was typed, and what they have run since the turn before.
+// ask runs one turn. The prompt carries the files that typed mentions, and the commands
+// that the person ran since the last turn. typed is the text that the person typed.
 func (t *conversation) ask(ctx context.Context, prompt, typed string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		var files []agent.Attachment

@@ -49,7 +49,7 @@ func (p *person) runs(args ...string) string {
 	return string(out)
 }
 
-// modules is where the program keeps the modules of a person without settings.
+// modules returns the store of modules of a person without settings.
 func (p *person) modules() *store.Store {
 	return store.Open(filepath.Join(p.home, ".local", "share", "stockade", "modules"))
 }

@@ -26,7 +26,7 @@ func newPolicyCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "policy", Short: "What tools may do: show, explain, check, simulate, revoke",
 		Long: `Show and check what tools may do. The administrator, you, the workspace, variables
-and flags each have a say, and each can only narrow what is left.
+and flags are layers of the policy, and each can only narrow what the others permit.
 
 The layers and the form of rules are in ` + "`stockade help policy`" + `.`,
 	}
@@ -48,7 +48,7 @@ The layers and the form of rules are in ` + "`stockade help policy`" + `.`,
 	}
 	show.Flags().BoolVar(&defaults, "defaults", false, "print a policy.toml with every key and its default")
 	explain := &cobra.Command{
-		Use: "explain TOOL|MODULE.wasm [JSON | ARGUMENT=VALUE...]", Short: "Say which rule of which layer decides about a call, and what would change it",
+		Use: "explain TOOL|MODULE.wasm [JSON | ARGUMENT=VALUE...]", Short: "Show which rule of which layer decides about a call, and how to change that",
 		Long: `Decide about a call without making it. Say which rule of which layer decides, why,
 and the smallest change that would allow the call. Nobody is asked, nothing runs.`,
 		Example: "  stockade policy explain bash command='make test'\n" +
@@ -75,7 +75,7 @@ too, and the files of certificate authorities that it names.`,
 		Use: "simulate [SESSION]", Short: "Decide the calls of a session again, under other rules",
 		Long: `Decide every call of a recorded session again, under the rules in force now. No
 call is made. --policy takes the rules of a file instead of those of your own
-policy.toml. Answers that were given at a prompt are not given again.
+policy.toml. Answers that were given at a prompt are not repeated.
 
 ` + sessionArgHelp,
 		Example: "  stockade policy simulate last\n  stockade policy simulate last --policy stricter.toml\n  stockade policy simulate 01k --deny bash --json",
@@ -99,12 +99,12 @@ policy.toml. Answers that were given at a prompt are not given again.
 	return cmd
 }
 
-// boundJSON is a bound in the output of `policy show --json`.
+// boundJSON is a statement of a policy layer in the output of `policy show --json`.
 type boundJSON struct {
 	policy.Statement
-	ID        string `json:"id,omitempty"` // of a remembered answer
+	ID        string `json:"id,omitempty"` // set for a remembered answer
 	Project   string `json:"project,omitempty"`
-	Changed   string `json:"changed,omitempty"`   // what, since it was remembered; it answers nothing then
+	Changed   string `json:"changed,omitempty"`   // the change since the answer was remembered; the answer is not used then
 	Elsewhere bool   `json:"elsewhere,omitempty"` // no tool here has its name
 }
 
@@ -149,19 +149,19 @@ func runPolicyShow(ctx context.Context, a *app) error {
 		return printJSON(a.s, out)
 	}
 	if len(out) == 0 {
-		a.s.note("no layer says anything, and nothing is remembered: the risk of a tool decides")
+		a.s.note("no layer has a rule, and no answer is remembered: the risk of a tool decides")
 		return nil
 	}
 	w := table.New(table.Fixed("LAYER"), table.Fixed("ID"), table.Text("WHAT"), table.Path("WHERE"))
 	for _, s := range out {
-		said := s.Words
+		text := s.Words
 		if s.Changed != "" {
-			said += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
+			text += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
 		}
 		if s.Elsewhere {
-			said += " (no tool here has this name: it counts if that module still has it)"
+			text += " (no tool here has this name: it counts if that module still has it)"
 		}
-		w.Row(s.Source, s.ID, said, s.Origin)
+		w.Row(s.Source, s.ID, text, s.Origin)
 	}
 	return a.s.table(w)
 }
@@ -241,7 +241,7 @@ func runPolicyCheck(a *app, as, name string) error {
 	case err != nil:
 		hint := "`stockade policy show --defaults` prints every key"
 		if _, _, err := place.Read(policy.SourceAdmin); err == nil {
-			hint = "an administrator may say all of it: " + formatFlag("stockade policy check --as administrator", name)
+			hint = "an administrator's file may hold all of these keys: " + formatFlag("stockade policy check --as administrator", name)
 		}
 		return &exitErr{code: exitUsage, message: err.Error(), hint: hint}
 	}
@@ -255,7 +255,7 @@ func runPolicyCheck(a *app, as, name string) error {
 	}
 	a.Layers = []policy.Layer{layer}
 	warned := len(warnings)
-	if catalog, err := registry.Builtin(); err == nil { // a build without tools has none to compare with
+	if catalog, err := registry.Builtin(); err == nil { // a build without tools cannot compare names
 		n, err := a.checkRuleNames(catalog)
 		if err != nil {
 			return err
@@ -299,12 +299,12 @@ func runPolicyRevoke(a *app, what []string) error {
 	return nil
 }
 
-// namespaceWarning returns a warning that the policy may not be the one of the machine, if this
-// program runs in a user namespace; empty elsewhere.
+// namespaceWarning returns a warning if this program runs in a user namespace, where the
+// policy may not be that of the machine; otherwise "".
 func namespaceWarning() string {
 	ids := jail.UserNamespace()
 	if ids == "" {
 		return ""
 	}
-	return fmt.Sprintf("this program runs in a user namespace (uid_map %s): whoever made that can have shown it another /etc, without the administrator's policy", ids)
+	return fmt.Sprintf("this program runs in a user namespace (uid_map %s): its creator may have replaced /etc, and the administrator's policy with it", ids)
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// TestPrebuiltCodeIsThatOfThisSource: each built-in tool has native code where
-// that is embedded, and with -whole what this source makes of the smallest is the same
-// to the byte.
+// TestPrebuiltCodeIsThatOfThisSource: each built-in tool has native code if that is
+// embedded. With -whole, compiling the smallest tool again gives the same bytes.
 func TestPrebuiltCodeIsThatOfThisSource(t *testing.T) {
 	gueststest.Need(t)
 	const again = "; run `make guests`"

@@ -14,19 +14,19 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// printer prints what a transcript shows, line by line: the answer on stdout, everything
+// printer prints the parts of a transcript line by line: the answer on stdout, everything
 // else on stderr.
 type printer struct {
 	*transcript.Transcript
 	s *stdio
 
-	answerStream *markdown.Stream // the answer on a terminal; nil: there is none
-	atLineStart  bool             // of the answer on stdout
-	held         strings.Builder  // the answer of this step, where stdout is no terminal
-	writeErr     error            // of stdout, the first
+	answerStream *markdown.Stream // the answer on a terminal; nil: none is being printed
+	atLineStart  bool             // the next byte of stdout starts a line
+	held         strings.Builder  // the answer of this step, if stdout is not a terminal
+	writeErr     error            // first write error of stdout
 }
 
-// transcriptOptions are those of all transcripts on this terminal.
+// transcriptOptions returns the options of all transcripts on this terminal.
 func (a *app) transcriptOptions() transcript.Options {
 	return transcript.Options{
 		Columns: a.s.columns, Color: a.s.color, Quiet: a.flags.quiet || a.flags.json, Verbose: a.flags.verbose, QuestionsShown: a.s.errTTY,
@@ -34,10 +34,10 @@ func (a *app) transcriptOptions() transcript.Options {
 	}
 }
 
-// showCallCommand shows all of a call of the session that was added to last.
+// showCallCommand is the command that shows a call of the newest session.
 const showCallCommand = "stockade session show --call"
 
-// transcriptOptions are those of the turns of this session.
+// transcriptOptions returns the options of transcripts of this session.
 func (t *conversation) transcriptOptions() transcript.Options {
 	o := t.a.transcriptOptions()
 	o.PriorCalls = t.priorCalls
@@ -64,7 +64,7 @@ func (p *printer) print(parts []transcript.Part) {
 	for _, part := range parts {
 		switch {
 		case part.Restart:
-			p.held.Reset() // void, like what of it a terminal has not shown yet
+			p.held.Reset() // void, also the part that a terminal has not shown yet
 			p.answerStream = nil
 			p.endLine()
 		case part.Answer != "":
@@ -78,8 +78,9 @@ func (p *printer) print(parts []transcript.Part) {
 	}
 }
 
-// answer shows a piece of the answer: on a terminal what of it is whole, and elsewhere
-// all of it when the step has ended, because a piece may yet turn out to be void.
+// answer prints a piece of the answer. A terminal gets the finished rows at once. Other
+// outputs get the whole answer at the end of the step, because a piece may still become
+// void.
 func (p *printer) answer(text string) {
 	if !p.s.outTTY {
 		p.held.WriteString(text)
@@ -107,7 +108,7 @@ func (p *printer) write(text string) {
 	p.atLineStart = strings.HasSuffix(text, "\n")
 }
 
-// endLine ends the answer's line, so that what follows starts a new one.
+// endLine prints the rest of the answer and ends its line.
 func (p *printer) endLine() {
 	p.write(terminal.EscapeControls(p.held.String()))
 	p.held.Reset()
@@ -123,8 +124,8 @@ func (p *printer) endLine() {
 	}
 }
 
-// printReplay prints what is over on one stream, answers behind a mark of their own: no
-// line of one can look like a row of ours.
+// printReplay prints past events on one stream. Answers have a mark before each line, so
+// that none can look like a row of ours.
 func printReplay(s *stdio, parts []transcript.Part) {
 	columns := 0
 	if s.columns != nil {
@@ -151,8 +152,8 @@ func printReplay(s *stdio, parts []transcript.Part) {
 	}
 }
 
-// printTail prints the end of the conversation that goes on, on a terminal that is drawn
-// on as it looked in its turn.
+// printTail prints the tail of the resumed conversation. A redrawn terminal shows it as
+// it looked at the time.
 func (t *conversation) printTail() {
 	if t.a.ui == nil {
 		printReplay(t.a.s, t.tail)
@@ -169,7 +170,7 @@ func (t *conversation) printTail() {
 	}
 }
 
-// printCard prints all of a call.
+// printCard prints the card of a call: everything about it.
 func printCard(s *stdio, events iter.Seq2[session.Event, error], number int, o transcript.Options) error {
 	card, err := transcript.Card(events, number, o)
 	if errors.Is(err, transcript.ErrNoCall) {
@@ -182,10 +183,11 @@ func printCard(s *stdio, events iter.Seq2[session.Event, error], number int, o t
 	return err
 }
 
-// tailRows is how much of a conversation is shown to who goes on with it.
+// tailRows limits the rows of a conversation that a person sees when resuming the
+// conversation.
 const tailRows = 24
 
-// readTail reads the end of the conversation that goes on.
+// readTail reads the tail of the resumed conversation.
 func (t *conversation) readTail(ctx context.Context) error {
 	st, err := t.a.door().Store(ctx)
 	if err == nil {
@@ -194,13 +196,13 @@ func (t *conversation) readTail(ctx context.Context) error {
 	return err
 }
 
-// showCall shows all of a call of the session.
+// showCall shows the card of a call of this session.
 func (t *conversation) showCall(ctx context.Context, arg string) error {
 	number := 0
 	if arg != "" {
 		n, err := strconv.Atoi(arg)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q is not the number of a call; it stands before the call", arg)
+			return fmt.Errorf("%q is not the number of a call; each call is shown with its number", arg)
 		}
 		number = n
 	}

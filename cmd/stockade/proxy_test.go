@@ -26,10 +26,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// office is a real HTTP proxy on loopback that connects whoever asks to one
-// server, whatever was asked for, and remembers what that was.
+// office is a real HTTP proxy on loopback. It connects all clients to one server,
+// whatever they ask for, and records their requests.
 type office struct {
-	to    string // what is no address is a status, with which it refuses
+	to    string // address of the server; if it is not an address, a status with which to refuse
 	mu    sync.Mutex
 	asked []string
 }
@@ -60,7 +60,7 @@ func (o *office) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	both.Wait()
 }
 
-// offices is what startProxy has started, by the test and the name.
+// offices are the proxies that startProxy has started, by test and name.
 var offices sync.Map
 
 type officeKey struct {
@@ -129,7 +129,7 @@ func secureSite(ts *testscript.TestScript, neg bool, args []string) {
 	s := siteOf(ts, args[2:])
 	server := httptest.NewUnstartedServer(s)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // who does not believe it says so
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it report an error
 	server.StartTLS()
 	ts.Defer(server.Close)
 	ts.Setenv("SECURE", server.URL)

@@ -39,7 +39,7 @@ const questionsTable = "testdata/questions.txt"
 type usualCommand struct {
 	setup   string // run without stockade, before command
 	command string
-	quick   bool // make test runs it, too
+	quick   bool // part of make test, too
 }
 
 const (
@@ -52,7 +52,7 @@ const (
 	usualC       = "printf 'int main(void) { return 0; }\\n' > a.c && printf 'a: a.c\\n\\tcc -o a a.c\\n' > Makefile"
 )
 
-// usualCommands are what people run every day.
+// usualCommands are commands that people run every day.
 var usualCommands = []usualCommand{
 	{usualRepo, "git status", true},
 	{usualBranch, "git log --oneline --graph --all", true},

@@ -28,11 +28,11 @@ func Main(args []string, s *stdio) int {
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader that left is an error of the write, not our end
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader that has left is a write error, and does not end the program
 	defer close(signals)
 	defer signal.Stop(signals)
-	// The program holds little for long, and a search makes a lot of garbage:
-	// collecting it more often would be an eighth of its time.
+	// The program keeps little memory for long, and a search makes a lot of garbage:
+	// collecting it more often would take an eighth of the time.
 	if s.env("GOGC") == "" {
 		sandbox.LimitGarbage(400)
 	}
@@ -47,7 +47,7 @@ func Main(args []string, s *stdio) int {
 				(*turn)(errInterrupted)
 				continue
 			}
-			signal.Stop(signals) // another one ends the program at once
+			signal.Stop(signals) // another signal ends the program at once
 			cancel(errInterrupted)
 			return
 		}
@@ -64,12 +64,13 @@ func Main(args []string, s *stdio) int {
 		err = errors.Join(err, jsonError(s, err), s.flushOut())
 	}
 	code := reportError(s, ctx, err)
-	if out.err != nil && !errors.Is(err, out.err) { // who wrote did not look
+	if out.err != nil && !errors.Is(err, out.err) { // the writer did not check the error
 		code = reportError(s, ctx, out.err)
 	}
 	return int(code)
 }
 
+<<<<<<< HEAD
 // missingParts names the parts that are built before the program, and that it lacks if it was
 // built with `go build` alone; empty: it has them all.
 func missingParts(tools, helper bool) string {
@@ -86,10 +87,14 @@ func missingParts(tools, helper bool) string {
 
 // output is standard output. The first write that does not succeed ends the
 // program: nobody gets the result of what it would still do.
+=======
+// output is standard output. The first failed write ends the program, because nobody
+// would get the rest of the output.
+>>>>>>> w34-8
 type output struct {
 	w      io.Writer
 	cancel context.CancelCauseFunc
-	used   bool // something was written, or was to be
+	used   bool // a write was tried
 	err    error
 }
 
@@ -106,18 +111,18 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, o.err
 }
 
-// outputError is why standard output takes no more.
+// outputError is the error of a write to standard output.
 type outputError struct{ error }
 
 func (e *outputError) Unwrap() error { return e.error }
 
-// closedOutput stands for a standard output that was closed from the start.
+// closedOutput replaces a standard output that was closed before the start.
 type closedOutput struct{}
 
 func (closedOutput) Write([]byte) (int, error) { return 0, errors.New("standard output is closed") }
 
-// jsonError prints what kept a command from printing anything else: who reads
-// JSON gets it for a mistake too.
+// jsonError prints the error of a command that has printed nothing, as JSON: a program
+// that reads JSON gets errors as JSON, too.
 func jsonError(s *stdio, err error) error {
 	if err == nil {
 		return nil
@@ -137,13 +142,14 @@ func jsonError(s *stdio, err error) error {
 	return err
 }
 
-// standalone are the commands that are made without the others: those that are started most,
-// and need no other to say what is wrong. To make all of them takes a twentieth of a
-// start.
+// standalone are the commands that are created without all others: they are started most
+// often, and their error messages mention no other command. Creating all commands takes a
+// twentieth of the start time.
 var standalone = map[string]func(*app) *cobra.Command{"run": newRunCmd, "chat": newChatCmd, "call": newCallCmd, "version": newVersionCmd}
 
-// standaloneCommand is the command of alone that the arguments name, behind flags of every
-// command; empty: it is another, or help is wanted, which knows all of them.
+// standaloneCommand returns the name of the standalone command in args, after flags that
+// all commands have. It is empty for other commands, and for --help, which lists all
+// commands.
 func standaloneCommand(args []string) string {
 	for i := 0; i < len(args); i++ {
 		switch args[i] {
@@ -163,7 +169,8 @@ func standaloneCommand(args []string) string {
 	return ""
 }
 
-// newRootCmd makes the program's commands, or one of alone.
+// newRootCmd returns the root command with all commands, or with the standalone command
+// only. only is empty for all.
 func newRootCmd(a *app, only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   `stockade ["PROMPT"]`,
@@ -187,16 +194,16 @@ small offline model, so that you can try it without a key.
 		RunE:          func(cmd *cobra.Command, args []string) error { return runRoot(cmd, a, args) },
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Name() == "version" || cmd.Name() == "doctor" || cmd.Name() == cobra.ShellCompRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" ||
-				cmd.Name() == "check" && cmd.Parent().Name() == "policy" { // also of the file that stops everything
+				cmd.Name() == "check" && cmd.Parent().Name() == "policy" { // also the file that stops everything else
 				return nil
 			}
-			if f := cmd.Flag("defaults"); f != nil && f.Value.String() == "true" { // what they are does not depend on what is set
+			if f := cmd.Flag("defaults"); f != nil && f.Value.String() == "true" { // the defaults do not depend on the settings
 				return nil
 			}
 			if f := cmd.Flag("directory"); f.Changed && f.Value.String() == "" {
 				return usageError("-C names the directory to work in", "-C names no directory")
 			}
-			if cmd != cmd.Root() || len(args) == 0 || isPrompt(args) { // else it is a mistake, and nothing will run
+			if cmd != cmd.Root() || len(args) == 0 || isPrompt(args) { // otherwise it is a mistake, and nothing will run
 				a.trust = trustMode(cmd.Annotations[trustAnnotation])
 			}
 			return a.open(cmd.Context())
@@ -233,7 +240,7 @@ small offline model, so that you can try it without a key.
 	return root
 }
 
-// commands lists every command below root.
+// commands returns all commands below root.
 func commands(root *cobra.Command) []*cobra.Command {
 	var out []*cobra.Command
 	for _, c := range root.Commands() {
@@ -242,27 +249,27 @@ func commands(root *cobra.Command) []*cobra.Command {
 	return out
 }
 
-// usageArgs makes wrong arguments a usage error, and a command that only
-// groups others say which there are.
+// usageArgs turns wrong arguments into a usage error. For a command that only groups
+// others, it lists those.
 func usageArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			err := check(cmd, args)
-			if _, said := errors.AsType[*exitErr](err); err == nil || said {
+			if _, isUsage := errors.AsType[*exitErr](err); err == nil || isUsage {
 				return err
 			}
 			hint := "usage: " + cmd.UseLine()
-			least, most := argLimits(cmd, check)
+			minArgs, maxArgs := argLimits(cmd, check)
 			switch {
-			case len(args) < least:
+			case len(args) < minArgs:
 				if example, _, _ := strings.Cut(strings.TrimSpace(cmd.Example), "\n"); example != "" {
 					hint = "for example: " + example
 				}
-				return usageError(hint, "%s: %s is missing", cmd.Name(), strings.Join(strings.Fields(cmd.Use)[1+len(args):1+least], " "))
-			case len(args) > most && most == 0:
+				return usageError(hint, "%s: %s is missing", cmd.Name(), strings.Join(strings.Fields(cmd.Use)[1+len(args):1+minArgs], " "))
+			case len(args) > maxArgs && maxArgs == 0:
 				return usageError(hint, "%s: it takes no arguments, and %q is one", cmd.Name(), humanize.Clip(args[0], maxShownName))
-			case len(args) > most:
-				return usageError(hint, "%s: %q is one argument too many", cmd.Name(), humanize.Clip(args[most], maxShownName))
+			case len(args) > maxArgs:
+				return usageError(hint, "%s: %q is one argument too many", cmd.Name(), humanize.Clip(args[maxArgs], maxShownName))
 			}
 			return usageError(hint, "%s: %v", cmd.Name(), err)
 		}
@@ -278,17 +285,17 @@ func usageArgs(cmd *cobra.Command) {
 	}
 }
 
-// argLimits are how few and how many arguments a command takes, by the check of its own,
-// whose words are not ours.
-func argLimits(cmd *cobra.Command, check cobra.PositionalArgs) (least, most int) {
-	const many = 8 // which only those take that take any number
-	for least < many && check(cmd, make([]string, least)) != nil {
-		least++
+// argLimits returns the smallest and the largest number of arguments of a command. It
+// finds them by calling check, because the error texts of check come from a library.
+func argLimits(cmd *cobra.Command, check cobra.PositionalArgs) (minArgs, maxArgs int) {
+	const many = 8 // commands that accept so many arguments accept any number
+	for minArgs < many && check(cmd, make([]string, minArgs)) != nil {
+		minArgs++
 	}
-	for most = many; most > least && check(cmd, make([]string, most)) != nil; {
-		most--
+	for maxArgs = many; maxArgs > minArgs && check(cmd, make([]string, maxArgs)) != nil; {
+		maxArgs--
 	}
-	return least, most
+	return minArgs, maxArgs
 }
 
 func unknownCommand(cmd *cobra.Command, word string) error {
@@ -308,9 +315,9 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return usageError(hint, "unknown command %q", word)
 }
 
-// isPrompt tells a prompt without the word run from a command. One word is never
-// a prompt: it is more likely a mistyped command, and prompts go to somebody
-// else's machine. "-" is standard input.
+// isPrompt reports whether the arguments are a prompt without the command run. A single
+// word is not a prompt: it is probably a mistyped command, and a prompt would leave this
+// machine. "-" is standard input.
 func isPrompt(args []string) bool {
 	return len(args) == 1 && (args[0] == "-" || len(strings.Fields(args[0])) > 1)
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxStdin bounds a prompt that is piped in.
+// maxStdin limits a prompt from standard input, in bytes.
 const maxStdin = 1 << 20
 
 func newRunCmd(a *app) *cobra.Command {
@@ -37,8 +37,8 @@ answer is printed on stdout. Everything else goes to stderr. Standard input, whe
 piped, is added to the prompt; with "-" it is the prompt.
 
 A file or directory that the prompt names as @PATH, or @"PATH" where it has
-blanks, goes with it. It is read by a call of file_read, so what denies that call
-denies the file. Piped input names none.
+blanks, goes with it. It is read by a call of file_read: a rule that denies the call
+denies the file. Piped input cannot name files.
 
 ` + exitHelp,
 		Example: `  stockade run "what does this project do?"
@@ -73,7 +73,7 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	addGrantFlags(cmd, a)
 }
 
-// addModelFlags adds the flags that say who is asked.
+// addModelFlags adds the flags that select the model.
 func addModelFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
 	f.StringVar(&a.flags.profile, "profile", "", "ask the model of this profile, see stockade help models (default: profile of the configuration, or what [model] says)")
@@ -82,8 +82,8 @@ func addModelFlags(cmd *cobra.Command, a *app) {
 	f.StringVar(&a.flags.model, "model", "", "name of the model (default: that of the profile, or model.name of the configuration)")
 }
 
-// stringsFlag is the value of a flag that may be given several times. That of pflag makes a
-// buffer of 4 KB to write its default, for each such flag of each command at every start.
+// stringsFlag is the value of a flag that may be repeated. The one of pflag allocates a
+// buffer of 4 KB to write its default, for each such flag of each command at each start.
 type stringsFlag []string
 
 func (r *stringsFlag) Set(value string) error {
@@ -95,12 +95,13 @@ func (r *stringsFlag) String() string { return "" } // the default
 
 func (r *stringsFlag) Type() string { return "stringArray" }
 
-// addLockedFlag adds the flag of the commands that use the tools of a project.
+// addLockedFlag adds the flag --locked to a command that uses the tools of a project.
 func addLockedFlag(cmd *cobra.Command, a *app) {
-	cmd.Flags().BoolVar(&a.flags.locked, "locked", false, "of the added modules offer those that stockade.lock names, exactly, or fail")
+	cmd.Flags().BoolVar(&a.flags.locked, "locked", false, "offer exactly those added modules that stockade.lock names, or fail")
 }
 
-// applyToolsFlag is what is left of the tools by --tools. Empty, it leaves none.
+// applyToolsFlag returns the part of the catalog that --tools names. An empty --tools
+// leaves no tool.
 func (a *app) applyToolsFlag(catalog *tool.Catalog) (*tool.Catalog, error) {
 	if a.flags.tools == nil {
 		return catalog, nil
@@ -121,7 +122,7 @@ func addGrantFlags(cmd *cobra.Command, a *app) {
 	f.Var((*stringsFlag)(&a.flags.mounts), "mount", "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")
 }
 
-// readPrompt takes the prompt from the argument, from a pipe, or from both.
+// readPrompt returns the prompt from the argument, from standard input, or from both.
 func readPrompt(s *stdio, args []string) (string, error) {
 	fromIn := len(args) == 1 && args[0] == "-"
 	if fromIn {
@@ -153,19 +154,19 @@ type conversation struct {
 	*door.Session
 	a     *app
 	lines *terminal.Lines
-	chat  bool // the person can type what comes next
-	// provider is in use, as the configuration has it or as /model has changed it.
+	chat  bool // the person can type more prompts
+	// provider is the provider in use, from the configuration or from /model.
 	provider    door.Provider
 	tools       toolset
-	ranCommands []agent.Attachment // what the person has run since the last turn, for the model
-	tail        []transcript.Part  // of the conversation that goes on
-	priorCalls  int                // that it has had
-	printer     *printer           // made for the first turn
+	ranCommands []agent.Attachment // commands that the person has run since the last turn, for the next prompt
+	tail        []transcript.Part  // tail of the resumed conversation
+	priorCalls  int                // number of calls of the session before it was resumed
+	printer     *printer           // nil before the first turn
 
-	instructions instructions.File // that the person was told of
+	instructions instructions.File // instructions that were last mentioned to the person
 }
 
-// openConversation opens a session, a new one where id is empty.
+// openConversation opens a session, or a new one if id is empty.
 func openConversation(ctx context.Context, a *app, id string) (*conversation, error) {
 	found, err := a.findTools(ctx)
 	if err != nil {
@@ -211,10 +212,11 @@ func openConversation(ctx context.Context, a *app, id string) (*conversation, er
 	return t, err
 }
 
-// show runs one turn and shows it. Of the prompt, files are named in what was typed.
+// show runs a turn and prints its events. typed is the part of the prompt in which files
+// may be mentioned.
 func (t *conversation) show(ctx context.Context, prompt, typed string) error {
 	end, err := t.render(t.ask(ctx, prompt, typed))
-	if errors.Is(err, errInterrupted) { // before the turn, while its files were read
+	if errors.Is(err, errInterrupted) { // interrupted before the turn, while its files were read
 		end, err = session.TurnEnded{Reason: session.EndCancelled}, nil
 	}
 	if err != nil {
@@ -227,14 +229,14 @@ func (t *conversation) show(ctx context.Context, prompt, typed string) error {
 	return &exitErr{code: exitNobodyToAsk}
 }
 
-// showShell runs a command of the person and shows it.
+// showShell runs a command of the person and prints its events.
 func (t *conversation) showShell(ctx context.Context, command string) error {
 	_, err := t.render(t.shell(ctx, command))
 	t.noteDenied()
 	return err
 }
 
-// render shows events, or prints them as JSON, and returns how the turn has ended.
+// render shows events, or prints them as JSON, and returns the end of the turn.
 func (t *conversation) render(events iter.Seq2[session.Event, error]) (end session.TurnEnded, _ error) {
 	a := t.a
 	if a.ui != nil {
@@ -243,7 +245,7 @@ func (t *conversation) render(events iter.Seq2[session.Event, error]) (end sessi
 				return end, err
 			}
 			if e.Type == session.TypeTurnEnded {
-				_ = json.Unmarshal(e.Body, &end) // our own
+				_ = json.Unmarshal(e.Body, &end) // this program wrote it
 			}
 			a.ui.Event(e)
 			t.checkBrief(e)
@@ -261,7 +263,7 @@ func (t *conversation) render(events iter.Seq2[session.Event, error]) (end sessi
 		t.checkBrief(e)
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e); err != nil {
-				return r.Ended(), err // nobody reads any more: the turn is cancelled
+				return r.Ended(), err // nobody reads the output any more: the turn is cancelled
 			}
 		}
 		if a.flags.json && e.Type != session.TypeTurnEnded {
@@ -272,8 +274,8 @@ func (t *conversation) render(events iter.Seq2[session.Event, error]) (end sessi
 	return r.Ended(), r.writeErr
 }
 
-// noteDenied names the calls that were denied because nobody could be asked, and
-// reports whether there are any.
+// noteDenied prints notes about the calls that were denied because nobody could be asked.
+// It reports whether there are any.
 func (t *conversation) noteDenied() bool {
 	denied := t.a.denyAll.takeDenied()
 	for _, c := range denied {
@@ -282,7 +284,8 @@ func (t *conversation) noteDenied() bool {
 	return denied != nil
 }
 
-// endError is how the program ends after a turn that did not end in an answer.
+// endError returns the error of a turn that ended without an answer; nil if it was
+// answered.
 func (t *conversation) endError(end session.TurnEnded) error {
 	goOn := "go on with `stockade session resume " + t.Log.ID() + "`"
 	if t.chat {
@@ -301,15 +304,15 @@ func (t *conversation) endError(end session.TurnEnded) error {
 				hint: "use another model, or a server that knows the calls of this one (`stockade help models`); or " + goOn}
 		}
 		hint := "raise it with --max-turns or max_tool_turns, or " + goOn
-		if most, ok := t.a.Ceiling.Limits["max_tool_turns"]; ok && int64(t.a.Config.MaxToolTurns) >= most.Value {
-			hint = fmt.Sprintf("no more is permitted: %s; %s", most.From, goOn)
+		if limit, ok := t.a.Ceiling.Limits["max_tool_turns"]; ok && int64(t.a.Config.MaxToolTurns) >= limit.Value {
+			hint = fmt.Sprintf("no more is permitted: %s; %s", limit.From, goOn)
 		}
 		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", humanize.Plural(end.Steps-1, "step")), hint: hint}
 	case session.EndCut:
 		if t.Provider == door.ProviderOffline {
 			return &exitErr{code: exitProvider, message: "the offline model has not understood all of it", hint: "it knows a few phrases only; `stockade init` sets up a language model"}
 		}
-		if end.Limit == string(llm.FinishFilter) { // which would cut what follows too
+		if end.Limit == string(llm.FinishFilter) { // the filter would also cut the following answers
 			goOn = "say it in other words: " + goOn
 		}
 		return &exitErr{code: exitLimit, message: "the provider cut the answer short (" + end.Limit + ")", hint: goOn}
@@ -325,8 +328,8 @@ func (t *conversation) endError(end session.TurnEnded) error {
 	return errors.New(end.Error)
 }
 
-// runTurn runs one turn of a session, a new one where id is empty. Files are named
-// in the arguments, and not in what comes by a pipe.
+// runTurn runs one turn of a session, or of a new one if id is empty. Files may be
+// mentioned in args, but not in standard input.
 func runTurn(ctx context.Context, a *app, id, prompt string, args []string) error {
 	if a.drawsInPlace() {
 		a.ui = tui.New()

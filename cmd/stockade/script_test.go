@@ -68,7 +68,7 @@ var scriptDir = flag.String("scripts", "testdata/script", "the directory with th
 // the cache of compiled code is shared, so that the guests are compiled once.
 func TestScripts(t *testing.T) { testscript.Run(t, inDirectory(t, *scriptDir)) }
 
-// inDirectory is how the scripts of a directory are run.
+// inDirectory returns the parameters for running the scripts of a directory.
 func inDirectory(t *testing.T, dir string) testscript.Params {
 	gueststest.Need(t)
 	built, err := filepath.Abs("../../guests/wasm")
@@ -175,7 +175,8 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	scripts.Store(ts, script)
 }
 
-// scripts is what serve has started for which test. Tests run in parallel.
+// scripts maps a test to the model scripts that serve has started for it. Tests run in
+// parallel.
 var scripts sync.Map
 
 // unserved fails unless so many lines of the served script were not used:
@@ -225,7 +226,7 @@ func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 		"starts": {Call: wasmtest.ReturnOK("ran"), Manifest: `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"start","description":"A tool made for a test.",` +
 			`"parameters":{"type":"object","properties":{"command":{"type":"string"}}},"capabilities":{"exec":"command"}}]}`},
 	}
-	// What a manifest says of its tool, before anything of the module has run.
+	// The manifests of tools, as they are before a module has run.
 	for name, says := range map[string]string{
 		"mistyped": `"parameters":{"type":"object"},"capabilities":{"file":"read"}`,
 		"patterns": `"parameters":{"type":"object","properties":{"a":{"pattern":"` + strings.Repeat("(x{0,1000})", 1400) + `"}}}`,

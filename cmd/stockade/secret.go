@@ -72,7 +72,7 @@ text of ` + fmt.Sprint(secret.MinValueBytes) + ` to ` + fmt.Sprint(secret.MaxVal
 func runSecretSet(ctx context.Context, a *app, name string, opts secretOptions) error {
 	r := secret.Record{Info: secret.Info{Name: name, Hosts: opts.hosts, Header: opts.header, SetAt: time.Now().UTC().Truncate(time.Second)}}
 	r.Value = secret.NewValue(strings.Repeat("x", secret.MinValueBytes))
-	if err := r.Check(); err != nil { // before a value is asked for
+	if err := r.Check(); err != nil { // before the value is asked for
 		return usageError("`stockade secret set --help` shows what can be kept", "%v", err)
 	}
 	if opts.passphrase && opts.store == "keyring" {
@@ -112,13 +112,12 @@ func runSecretSet(ctx context.Context, a *app, name string, opts secretOptions) 
 	}
 	a.s.note("%s is kept in the %s", name, store.Name())
 	if len(r.Hosts) == 0 {
-		a.s.hint("it is bound to no host: a tool that you allow says where it goes. --host NAME binds it")
+		a.s.hint("it is bound to no host: a tool that you allow decides where it goes. --host NAME binds it")
 	}
 	return nil
 }
 
-// readSecret reads a value from a pipe, or from a terminal that does not show
-// it.
+// readSecret reads a value from a pipe, or from a terminal without showing it.
 func (a *app) readSecret(ctx context.Context, name string) (string, error) {
 	if a.s.inTTY {
 		return readHidden(ctx, a.s.in, a.s.err, "value of "+name+", which is not shown: ")
@@ -133,7 +132,7 @@ func (a *app) readSecret(ctx context.Context, name string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-// secretError says what to do about an error of a store.
+// secretError adds a hint about the remedy to the error of a store.
 func secretError(a *app, err error) error {
 	exit := &exitErr{code: exitError, message: err.Error()}
 	switch {
@@ -202,8 +201,8 @@ func runSecretList(ctx context.Context, a *app) error {
 func newSecretRemoveCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "remove NAME", Short: "Forget a secret", Args: cobra.ExactArgs(1),
-		Long: `Remove a secret from the keyring or the file. If somebody else may have it,
-revoke it also where it came from.`,
+		Long: `Remove a secret from the keyring or the file. If somebody else may know it,
+revoke it at its issuer, too.`,
 		Example: "  stockade secret remove GITHUB_TOKEN",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, err := a.vault(false).Remove(cmd.Context(), args[0])

@@ -149,7 +149,7 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 	if clean := q.Redacted(known); len(clean.Scopes) != 1 || len(q.Scopes) != 2 {
 		t.Errorf("where what comes holds a secret, an answer can hold for %v", clean.Scopes)
 	}
-	if !strings.Contains(out.String(), "not as it was") || q.Rules[policy.ScopeAlways] != value || q.BindingChanges[0].Rule != value || q.Paths[0] != value || q.Network[0] != value {
+	if !strings.Contains(out.String(), "has changed") || q.Rules[policy.ScopeAlways] != value || q.BindingChanges[0].Rule != value || q.Paths[0] != value || q.Network[0] != value {
 		t.Error("what changed is not shown, or was changed")
 	}
 	if q.Command != "curl -H "+value || !strings.Contains(string(q.Call.Args), value) {

@@ -14,8 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/secret"
 )
 
-// vault is where secrets are kept. It opens nothing yet. anew lets a file that
-// is not there yet have a passphrase.
+// vault returns the stores of secrets. It does not open them yet. anew allows a
+// passphrase to be set for a file that does not exist yet.
 func (a *app) vault(anew bool) *secret.Vault {
 	if a.secrets == nil {
 		a.secrets = secret.NewVault(secret.NewKeyring(a.Dirs.KeyringNames()), a.secretsFile(anew), a.redactor)
@@ -29,8 +29,8 @@ func (a *app) secretsFile(anew bool) *secret.File {
 	})
 }
 
-// askPassphrase asks on the terminal, before turns only: in one, a question of
-// another kind may be open.
+// askPassphrase asks on the terminal. It may only be called before turns: during a turn,
+// another question may be open.
 func (a *app) askPassphrase(ctx context.Context, anew bool) ([]byte, error) {
 	if a.flags.json || a.noPassphrase.Load() {
 		return nil, fmt.Errorf("%w: nobody can be asked now", secret.ErrUnavailable)
@@ -50,13 +50,13 @@ func (a *app) askPassphrase(ctx context.Context, anew bool) ([]byte, error) {
 	}
 	again, err := readHidden(ctx, in, out, "once more: ")
 	if err == nil && again != first {
-		err = errors.New("the two are not the same")
+		err = errors.New("the two passphrases differ")
 	}
 	return []byte(first), err
 }
 
-// terminal is where a person can be asked before turns. What is printed there
-// passes the redactor.
+// terminal returns the terminal for questions before turns. Output to it passes the
+// redactor. The caller must call done; ok is false if there is no terminal.
 func (a *app) terminal() (in *os.File, out io.Writer, done func(), ok bool) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -65,16 +65,16 @@ func (a *app) terminal() (in *os.File, out io.Writer, done func(), ok bool) {
 	return tty, messageWriter{a.redactor.Writer(tty)}, func() { _ = tty.Close() }, true
 }
 
-// readHidden reads a line from a terminal that does not show it. However it
-// ends, the terminal shows again what is typed; what was pasted behind the line
-// is dropped, or the shell would show it and run it.
+// readHidden reads a line from a terminal without echo. Afterwards the terminal echoes
+// again, whatever the outcome. Pasted text after the line is dropped: the shell would
+// show and run it.
 func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) (string, error) {
 	fd := int(in.Fd())
 	state, err := term.GetState(fd)
 	if err != nil {
 		return "", err
 	}
-	// Before the prompt: who sees that may type at once.
+	// Before the prompt: a person who sees it may type at once.
 	if err := terminal.NoEcho(in); err != nil {
 		return "", err
 	}
@@ -92,8 +92,8 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	return text, err
 }
 
-// readOrCancel waits for what a person types, or for the end of ctx: a read from a
-// terminal cannot be cancelled, and is left alone then.
+// readOrCancel calls read and waits for its end or the end of ctx. A read from a terminal
+// cannot be cancelled: it stays behind.
 func readOrCancel(ctx context.Context, read func() (string, error)) (string, error) {
 	var (
 		line string
@@ -112,7 +112,7 @@ func readOrCancel(ctx context.Context, read func() (string, error)) (string, err
 	}
 }
 
-// redact makes everything that is printed pass through a redactor.
+// redact makes all output pass through a redactor.
 func (s *stdio) redact(r *redact.Redactor) {
 	s.redactor = r
 	out := r.Writer(s.out)
@@ -120,7 +120,7 @@ func (s *stdio) redact(r *redact.Redactor) {
 	s.err = messageWriter{r.Writer(s.err)}
 }
 
-// messageWriter is a writer that gets whole messages: nothing of one is held back.
+// messageWriter is a writer that receives whole messages and holds nothing back.
 type messageWriter struct{ w *redact.Writer }
 
 func (m messageWriter) Write(p []byte) (int, error) {

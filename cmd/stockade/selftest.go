@@ -27,9 +27,10 @@ func newSelftestCmd(a *app) *cobra.Command {
 		Short: "Attack the sandbox on this machine, and show what stops each attack",
 		Long: `Run hostile WebAssembly modules through the sandbox of this program, on this
 machine, and show what stopped each. Most attacks are tried with each kind of
-module that runs: native ones, WASI commands, Extism plugins. One is shown once
-if all of them were stopped. An attack passes only if the module has tried it, says what it saw, and has read and changed nothing but what it was
-granted. An attack that could not be carried out has failed.
+module that runs: native ones, WASI commands, Extism plugins. Such an attack is
+one row if all kinds were stopped. An attack passes only if the module has tried
+it, reports what it saw, and has read and changed nothing beyond its grants. An
+attack that could not be carried out has failed.
 
 In the area jail a hostile program runs as a command of bash does, and in the area
 staging commands run before they are asked about. The last line says in which tier:
@@ -78,8 +79,8 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 		}
 	}()
 	options := a.door().SandboxOptions()
-	options.OnCompile, options.OnCompiled, options.Logger = nil, nil, nil // what becomes of these modules is the result
-	options.Permit = nil                                                  // the modules are this program's own
+	options.OnCompile, options.OnCompiled, options.Logger = nil, nil, nil // the errors of these modules are the result
+	options.Permit = nil                                                  // the modules belong to this program
 	target := selftest.NewSandbox(options, filepath.Join(scratch, "compiled"))
 	target.Tier, target.Staging = a.tier, a.door().WhyNotStaged
 	defer func() {
@@ -110,8 +111,8 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 	return showAttacks(a, results, time.Since(start), tiers.Tier, left, sandbox.MissingLimits())
 }
 
-// showAttacks prints how attacks ended, and returns how the program ends. Left are the
-// areas that were not attacked, and why.
+// showAttacks prints the results of attacks, and returns the error with which the program
+// ends. left maps the areas that were not attacked to the reason.
 func showAttacks(a *app, results []selftest.Result, took time.Duration, tier policy.Tier, left map[selftest.Area]string, missing string) (err error) {
 	if a.flags.json {
 		err = attacksJSON(a.s, results)
@@ -145,7 +146,7 @@ func countFailed(results []selftest.Result) int {
 	return n
 }
 
-// attackProgress is a line on a terminal that says how far the attacks are.
+// attackProgress shows the progress of the attacks in one line of a terminal.
 type attackProgress struct {
 	s       *stdio
 	enabled bool
@@ -216,19 +217,19 @@ func attacksTable(s *stdio, results []selftest.Result, took time.Duration, tier 
 	return err
 }
 
-// newAttacksTable is a part of the table that has columns of its own.
+// newAttacksTable returns a section of the table, with its own column widths.
 func newAttacksTable() *table.Table {
 	return table.New(table.Fixed(""), table.Fixed(""), table.Text(""))
 }
 
-// attackRow is a line of the table, under the name that it has there.
+// attackRow is a row of the table. Name is its name in the table.
 type attackRow struct {
 	selftest.Result
 	Name string
 }
 
-// attackRows are the rows of a table. An attack that was tried with several kinds of module is
-// one, unless a kind let it through or every detail is wanted.
+// attackRows returns the rows of a table. An attack that was tried with several kinds of
+// modules is one row, unless it succeeded with one of them or verbose is set.
 func attackRows(results []selftest.Result, verbose bool) (rows []attackRow) {
 	for len(results) > 0 {
 		n := 1
@@ -248,7 +249,7 @@ func attackRows(results []selftest.Result, verbose bool) (rows []attackRow) {
 			names = append(names, r.Kind.String())
 		}
 		name := kinds[0].Name
-		if kinds[0].Kind != machine.Native { // which most are tried with
+		if kinds[0].Kind != machine.Native { // most attacks use native modules only
 			name += " (" + strings.Join(names, ", ") + ")"
 		}
 		rows = append(rows, attackRow{kinds[0], name})
@@ -263,15 +264,15 @@ func verdict(r selftest.Result) string {
 	return "FAIL"
 }
 
-// attackJSON is an attack in the output of `selftest --json`. It is a
-// documented contract.
+// attackJSON is an attack in the output of `selftest --json`. It is a documented
+// contract.
 type attackJSON struct {
 	Name       string `json:"name"`
 	Area       string `json:"area"`
-	Kind       string `json:"kind"` // of the modules that try it: native, command, plugin
+	Kind       string `json:"kind"` // kind of the attacking modules: native, command, plugin
 	Tries      string `json:"tries"`
 	Result     string `json:"result"`    // pass, fail
-	Mechanism  string `json:"mechanism"` // what stopped it; empty if it failed
+	Mechanism  string `json:"mechanism"` // mechanism that stopped the attack; empty if it succeeded
 	Detail     string `json:"detail"`
 	DurationMS int64  `json:"duration_ms"`
 }

@@ -21,7 +21,7 @@ import (
 )
 
 func newSessionCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "session", Short: "The sessions: list, show, resume, stats", Long: "List, show, count or continue sessions. What they are is in `stockade help sessions`."}
+	cmd := &cobra.Command{Use: "session", Short: "The sessions: list, show, resume, stats", Long: "List, show, count or continue sessions. `stockade help sessions` describes them."}
 	var limit int
 	var all bool
 	list := &cobra.Command{
@@ -35,9 +35,9 @@ func newSessionCmd(a *app) *cobra.Command {
 	var files bool
 	show := &cobra.Command{
 		Use: "show [SESSION]", Short: "Show what happened in a session (default: the last)",
-		Long: `Show what happened in a session: prompts, calls, who allowed them, what came of
-them and what they changed, answers. A long result is cut; --call shows all of one
-call. --files lists what changed in files, and what the tools keep.
+		Long: `Show what happened in a session: prompts, calls with the decisions about them,
+their results and changes, and answers. A long result is cut; --call shows all of
+one call. --files lists the changed files, and the data that the tools stored.
 
 ` + sessionArgHelp,
 		Example: "  stockade session show\n  stockade session show --call 3\n  stockade session show --files\n  stockade session show 01k --json",
@@ -47,14 +47,14 @@ call. --files lists what changed in files, and what the tools keep.
 		},
 	}
 	show.Flags().IntVar(&call, "call", 0, "show all of one call, by its number: arguments, decision, changes, result")
-	show.Flags().BoolVar(&files, "files", false, "list the files that its calls have changed, and what its tools keep")
+	show.Flags().BoolVar(&files, "files", false, "list the files that its calls have changed, and the data that its tools stored")
 	show.MarkFlagsMutuallyExclusive("call", "files")
 	resume := &cobra.Command{
 		Use: "resume [SESSION] [PROMPT]", Short: "Continue a session, with its whole conversation",
 		Long: `Continue a session. With a prompt, run one turn; without one, start a chat.
 SESSION is an id, the beginning of one, or "last": the conversation that began in
 this workspace (the current directory, or that of -C) and was last continued.
-Single calls (stockade call) are no conversation.`,
+Single calls (stockade call) are not conversations.`,
 		Example: "  stockade session resume last \"and now the tests\"\n  stockade session resume 01k",
 		Args:    cobra.MaximumNArgs(2),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runSessionResume(cmd.Context(), a, args) },
@@ -67,7 +67,7 @@ Single calls (stockade call) are no conversation.`,
 	return cmd
 }
 
-// sessionArgHelp is said in the help of each command that looks at a session.
+// sessionArgHelp is part of the help of each command with an argument SESSION.
 const sessionArgHelp = `SESSION is an id, the beginning of one, or "last": the session that was added to
 last, in whatever directory. It may be a single call (stockade call).`
 
@@ -88,7 +88,7 @@ type sessionJSON struct {
 	Calls   int       `json:"calls"`
 	Events  int       `json:"events"`
 
-	Workspace string `json:"workspace,omitempty"` // where it began
+	Workspace string `json:"workspace,omitempty"` // workspace at the start of the session
 }
 
 func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
@@ -136,7 +136,7 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
 	return a.s.table(w)
 }
 
-// isSingleCall tells a stockade call from a conversation.
+// isSingleCall reports whether a session is a `stockade call` and not a conversation.
 func isSingleCall(i session.Info) bool { return i.Title == "" && i.Turns == 0 }
 
 func runSessionShow(ctx context.Context, a *app, prefix string, call int, files bool) error {
@@ -151,7 +151,7 @@ func runSessionShow(ctx context.Context, a *app, prefix string, call int, files 
 	if files {
 		return runSessionFiles(ctx, a, st, id)
 	}
-	// Here the session is the result, so all of it goes to stdout.
+	// Here the session is the result: all of it goes to stdout.
 	page := *a.s
 	page.err, page.color = a.s.out, a.s.outColor()
 	if !a.s.outTTY {
@@ -209,8 +209,9 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	return runTurn(ctx, a, id, prompt, typed)
 }
 
-// lastConversation finds the one to go on with. What is typed next goes into it,
-// so it is none of another directory, whatever went on there since.
+// lastConversation returns the id of the newest conversation in the directory work.
+// Conversations of other directories are left out, even newer ones, because the next
+// prompt goes into the conversation.
 func lastConversation(ctx context.Context, st session.Store, work string) (string, error) {
 	infos, err := st.Sessions(ctx) // newest first
 	if err != nil {
@@ -225,18 +226,18 @@ func lastConversation(ctx context.Context, st session.Store, work string) (strin
 		hint: "`stockade session list` shows those of all directories; `stockade session resume SESSION` goes on with one where it began"}
 }
 
-// wrapChainError returns the error for a session that cannot be resumed because its log was
-// changed. It returns any other error as it is.
+// wrapChainError returns the error for a session that cannot be resumed because its log
+// was changed. It returns other errors unchanged.
 func wrapChainError(id string, err error) error {
 	if broken, ok := errors.AsType[*session.ChainError](err); ok {
-		return &exitErr{code: exitError, message: fmt.Sprintf("session %s does not go on: its log is not as it was written: %v", terminal.Line(id), broken),
+		return &exitErr{code: exitError, message: fmt.Sprintf("session %s cannot be resumed: its log was changed: %v", terminal.Line(id), broken),
 			hint: fmt.Sprintf("`stockade audit verify %s` says more; `stockade chat` begins a new session", terminal.Line(id))}
 	}
 	return err
 }
 
-// enterWorkspace goes to the workspace in which the session began, unless -C names
-// another: what a session may touch must not depend on where one stands.
+// enterWorkspace changes to the workspace of a session, unless -C names another one: the
+// files that a session may touch must not depend on the current directory.
 func (a *app) enterWorkspace(ctx context.Context, st session.Store, id string) error {
 	began := a.Workspace
 	for e, err := range session.VerifyEach(st.Events(ctx, id, 0)) {
@@ -258,7 +259,7 @@ func (a *app) enterWorkspace(ctx context.Context, st session.Store, id string) e
 	}
 	work, err := workspace(began)
 	if err != nil {
-		return usageError("-C names the directory to go on in", "the session began in %s: %v", began, err)
+		return usageError("-C names the directory to continue in", "the session began in %s: %v", began, err)
 	}
 	a.s.note("going on in %s, where the session began", work)
 	a.Workspace = work
@@ -267,12 +268,12 @@ func (a *app) enterWorkspace(ctx context.Context, st session.Store, id string) e
 }
 
 func newAuditCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "audit", Short: "Prove that the log is as it was written"}
+	cmd := &cobra.Command{Use: "audit", Short: "Check that the log was not changed"}
 	verify := &cobra.Command{
 		Use: "verify [SESSION]", Short: "Check the hash chain of the whole log, or of one session",
 		Long: `Check every event, and its links to the event before it in the log and in its
-session. Nothing is written. The head that is printed lets you see later whether
-events were cut off at the end: keep it, and compare. See ` + "`stockade help sessions`" + `.
+session. Nothing is written. Keep the head that is printed: comparing it later
+shows whether events were cut off at the end. See ` + "`stockade help sessions`" + `.
 
 ` + sessionArgHelp,
 		Example: "  stockade audit verify\n  stockade audit verify last",
@@ -291,8 +292,8 @@ type openCallJSON struct {
 	Tool    string `json:"tool"`
 }
 
-// runAuditVerify opens the log without the store, which would first give open
-// calls a result: it looks at what is there.
+// runAuditVerify reads the log without opening the store, because the store would give
+// results to open calls first.
 func runAuditVerify(ctx context.Context, a *app, args []string) error {
 	v, err := sqlite.Verify(ctx, a.Dirs.Sessions(), strings.Join(args, ""))
 	what := "log"
@@ -339,7 +340,7 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 		fmt.Fprintf(a.s.out, "%d of them had their body deleted\n", v.Deleted)
 	}
 	for _, c := range v.OpenCalls {
-		fmt.Fprintf(a.s.out, "a call of %s in session %s has no result: it runs, or was ended by a crash, or what followed was removed\n",
+		fmt.Fprintf(a.s.out, "a call of %s in session %s has no result: it still runs, or ended in a crash, or later events were removed\n",
 			terminal.Line(c.Name), terminal.Line(c.Session))
 	}
 	return nil

@@ -19,15 +19,15 @@ import (
 	"github.com/stockade-dev/stockade/host/undo"
 )
 
-// taskJSON is a task of a session, in the output of `session show --files --json`.
+// taskJSON is a task of a session in the output of `session show --files --json`.
 type taskJSON struct {
 	ID      string `json:"id"`
 	Status  string `json:"status"`
 	Content string `json:"content"`
 }
 
-// tasksIn are the tasks in what the tools of a session keep, in the order in which they
-// were added.
+// tasksIn returns the tasks among the data that the tools of a session have stored, in
+// the order of their creation.
 func tasksIn(contents []toolstore.Listing) []taskJSON {
 	tasks := []taskJSON{}
 	for _, c := range contents {
@@ -75,11 +75,11 @@ func showTasks(s *stdio, tasks []taskJSON) {
 	fmt.Fprintf(s.out, "%d of %s done\n", done, humanize.Plural(len(tasks), "task"))
 }
 
-// tasks shows the list of tasks of the session.
+// tasks shows the tasks of the session.
 func (t *conversation) tasks(context.Context, string) error {
 	tasks := tasksIn(t.Tools.StoreContents())
 	if len(tasks) == 0 {
-		fmt.Fprintln(t.a.s.out, "There are no tasks. The model adds some, of a longer piece of work.")
+		fmt.Fprintln(t.a.s.out, "There are no tasks. The model adds tasks when a piece of work is longer.")
 		return nil
 	}
 	showTasks(t.a.s, tasks)
@@ -89,13 +89,14 @@ func (t *conversation) tasks(context.Context, string) error {
 // filesJSON is the output of `session show --files --json`.
 type filesJSON struct {
 	Files []undo.File `json:"files"`
-	// Unrecorded is how many calls may have changed files of which the log says nothing.
+	// Unrecorded is the number of calls that may have changed files without a record in
+	// the log.
 	Unrecorded int            `json:"unrecorded_calls"`
 	Kept       []toolDataJSON `json:"kept"`
 	Tasks      []taskJSON     `json:"tasks"`
 }
 
-// toolDataJSON is what one module keeps.
+// toolDataJSON is the data that one module has stored.
 type toolDataJSON struct {
 	Module string   `json:"module"`
 	Owner  string   `json:"owner"`
@@ -103,8 +104,8 @@ type toolDataJSON struct {
 	Keys   []string `json:"keys"`
 }
 
-// runSessionFiles shows what the calls of a session have changed in files, and what its
-// tools keep.
+// runSessionFiles shows the files that the calls of a session have changed, and the data
+// that its tools have stored.
 func runSessionFiles(ctx context.Context, a *app, st session.Store, id string) error {
 	stores, work := toolstore.New(policy.DefaultLimits(), time.Now), ""
 	files, unrecorded, err := undo.Files(func(yield func(session.Event, error) bool) {
@@ -138,7 +139,7 @@ func runSessionFiles(ctx context.Context, a *app, st session.Store, id string) e
 	return a.showFiles(out, work)
 }
 
-// maxFileRows is how many files are shown to a person; --json has all of them.
+// maxFileRows limits the files shown to a person; --json has all of them.
 const maxFileRows = 1000
 
 func (a *app) showFiles(out filesJSON, work string) error {
@@ -165,7 +166,7 @@ func (a *app) showFiles(out filesJSON, work string) error {
 		a.s.note("no call of this session has changed a file")
 	}
 	if out.Unrecorded > 0 {
-		fmt.Fprintln(a.s.out, wrapHanging(humanize.Plural(out.Unrecorded, "command")+" may have changed files directly, of which the log says nothing", a.s.width()))
+		fmt.Fprintln(a.s.out, wrapHanging(humanize.Plural(out.Unrecorded, "command")+" may have changed files directly, which the log does not record", a.s.width()))
 	}
 	if len(out.Kept) > 0 {
 		fmt.Fprintln(a.s.out)

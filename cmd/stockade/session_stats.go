@@ -31,7 +31,7 @@ SESSION it counts all sessions in the log, single calls (stockade call) too.
 			return runSessionStats(cmd.Context(), a, strings.Join(args, ""), cmd.Flags().Changed("days"), days)
 		},
 	}
-	cmd.Flags().IntVar(&days, "days", 0, "count what happened in the last so many days (default: all)")
+	cmd.Flags().IntVar(&days, "days", 0, "count only the last so many days (default: all)")
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	return cmd
 }
@@ -83,14 +83,14 @@ func runSessionStats(ctx context.Context, a *app, prefix string, some bool, days
 	return err
 }
 
-// countSessions counts the events of sessions, and says how far it is if that takes more
+// countSessions counts the events of sessions. It shows its progress if that takes more
 // than a second.
 func (a *app) countSessions(ctx context.Context, st session.Store, counter *stats.Counter, infos []session.Info) error {
 	total := 0
 	for _, i := range infos {
 		total += i.Events
 	}
-	said, done := time.Now(), 0
+	noted, done := time.Now(), 0
 	for _, i := range infos {
 		if i.Last.Before(counter.Since) {
 			done += i.Events
@@ -102,8 +102,8 @@ func (a *app) countSessions(ctx context.Context, st session.Store, counter *stat
 				return err
 			}
 			counter.Add(e)
-			if done++; !a.flags.quiet && done%1000 == 0 && time.Since(said) > time.Second {
-				said = time.Now()
+			if done++; !a.flags.quiet && done%1000 == 0 && time.Since(noted) > time.Second {
+				noted = time.Now()
 				a.s.note("read %s of %s events ...", humanize.Exact(int64(done)), humanize.Exact(int64(total)))
 			}
 		}
@@ -111,7 +111,7 @@ func (a *app) countSessions(ctx context.Context, st session.Store, counter *stat
 	return nil
 }
 
-// stats shows what the session has used.
+// stats shows the statistics of this session.
 func (t *conversation) stats(ctx context.Context, _ string) error {
 	st, err := t.a.door().Store(ctx)
 	if err != nil {
@@ -134,12 +134,12 @@ func (t *conversation) stats(ctx context.Context, _ string) error {
 type statsJSON struct {
 	Sessions   int                       `json:"sessions"`
 	Events     int                       `json:"events"`
-	Deleted    int                       `json:"deleted_bodies"` // of the events, which are counted nowhere else
-	From       *time.Time                `json:"from,omitempty"` // the first event
-	To         *time.Time                `json:"to,omitempty"`   // the last
-	Turns      int                       `json:"turns"`          // that were begun
-	Ended      map[session.EndReason]int `json:"ended"`          // by the reason of turn.ended
-	DurationMS int64                     `json:"duration_ms"`    // of these
+	Deleted    int                       `json:"deleted_bodies"` // events with deleted bodies; they are not counted elsewhere
+	From       *time.Time                `json:"from,omitempty"` // time of the first event
+	To         *time.Time                `json:"to,omitempty"`   // time of the last event
+	Turns      int                       `json:"turns"`          // number of turns that were started
+	Ended      map[session.EndReason]int `json:"ended"`          // turns by the reason in turn.ended
+	DurationMS int64                     `json:"duration_ms"`    // of the ended turns together
 	Calls      callsJSON                 `json:"calls"`
 	Tools      []toolCallsJSON           `json:"tools"`
 	Requests   requestsJSON              `json:"requests"`
@@ -163,7 +163,7 @@ type toolCallsJSON struct {
 }
 
 type requestsJSON struct {
-	Number    int       `json:"number"` // that were answered
+	Number    int       `json:"number"` // number of answered requests
 	Restarts  int       `json:"restarts"`
 	Failed    int       `json:"failed"` // turns that ended because the provider failed
 	Usage     llm.Usage `json:"usage"`
@@ -204,15 +204,15 @@ func statsOf(s stats.Stats) statsJSON {
 	return out
 }
 
-// statsRows is how many tools, and how many models, the picture shows.
+// statsRows limits the tools, and the models, in the picture.
 const statsRows = 20
 
-// statsPicture is what was counted, with bars for the shares of tools and models, in 80
-// columns.
+// statsPicture draws the statistics in 80 columns, with bars for the shares of tools and
+// models.
 func statsPicture(s stats.Stats) string {
 	var b strings.Builder
 	head := []string{humanize.Plural(s.Sessions, "session"), humanize.Plural(s.Turns, "turn")}
-	var not []string
+	var failures []string
 	for _, c := range []struct {
 		n    int
 		what string
@@ -221,11 +221,11 @@ func statsPicture(s stats.Stats) string {
 		{s.Ended[session.EndProvider] + s.Ended[session.EndError], "failed"},
 	} {
 		if c.n > 0 {
-			not = append(not, fmt.Sprintf("%d %s", c.n, c.what))
+			failures = append(failures, fmt.Sprintf("%d %s", c.n, c.what))
 		}
 	}
-	if not != nil {
-		head[1] += " (" + strings.Join(not, ", ") + ")"
+	if failures != nil {
+		head[1] += " (" + strings.Join(failures, ", ") + ")"
 	}
 	if s.Duration > 0 {
 		head[1] += " in " + humanize.Duration(s.Duration)
@@ -237,7 +237,7 @@ func statsPicture(s stats.Stats) string {
 	}
 	fmt.Fprintf(&b, "  %s · %s · %s\n", head[0], head[1], when)
 	if s.Deleted > 0 {
-		fmt.Fprintf(&b, "  %s: what was said in them was deleted, and is not counted below\n", humanize.Plural(s.Deleted, "event"))
+		fmt.Fprintf(&b, "  %s with a deleted body, which are not counted below\n", humanize.Plural(s.Deleted, "event"))
 	}
 	toolRows(&b, s)
 	modelRows(&b, s)
@@ -282,14 +282,14 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 	if len(s.Models) == 0 {
 		return
 	}
-	of, all := "of the requests", func(r stats.ModelUse) float64 { return float64(r.Requests) }
+	shareOf, all := "of the requests", func(r stats.ModelUse) float64 { return float64(r.Requests) }
 	switch {
 	case s.ModelUse.Cost != nil && *s.ModelUse.Cost > 0:
-		of, all = "of the cost", func(r stats.ModelUse) float64 { return *llm.AddCosts(r.Cost, new(float64)) }
+		shareOf, all = "of the cost", func(r stats.ModelUse) float64 { return *llm.AddCosts(r.Cost, new(float64)) }
 	case s.ModelUse.Usage.Total() > 0:
-		of, all = "of the tokens", func(r stats.ModelUse) float64 { return float64(r.Usage.Total()) }
+		shareOf, all = "of the tokens", func(r stats.ModelUse) float64 { return float64(r.Usage.Total()) }
 	}
-	fmt.Fprintf(b, "\n  %-36s %8s  %-17s %9s\n", "model", "requests", of, "cost")
+	fmt.Fprintf(b, "\n  %-36s %8s  %-17s %9s\n", "model", "requests", shareOf, "cost")
 	below := func(text string) {
 		for _, line := range terminal.Wrap(text, 74) {
 			fmt.Fprintf(b, "    %s\n", line)
@@ -311,18 +311,18 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 			}
 			below(sent + ", " + received)
 		}
-		var said []string
+		var parts []string
 		if r.Durations.Number() > 0 {
-			said = append(said, "answers took "+humanize.Duration(r.Durations.Median())+", the slowest "+humanize.Duration(r.Durations.Slowest()))
+			parts = append(parts, "answers took "+humanize.Duration(r.Durations.Median())+", the slowest "+humanize.Duration(r.Durations.Slowest()))
 		}
 		if r.Restarts > 0 {
-			said = append(said, humanize.Plural(r.Restarts, "request")+" sent again")
+			parts = append(parts, humanize.Plural(r.Restarts, "request")+" sent again")
 		}
 		if r.Failed > 0 {
-			said = append(said, humanize.Plural(r.Failed, "turn")+" failed")
+			parts = append(parts, humanize.Plural(r.Failed, "turn")+" failed")
 		}
-		if said != nil {
-			below(strings.Join(said, "; "))
+		if parts != nil {
+			below(strings.Join(parts, "; "))
 		}
 	}
 	shown := s.Models[:min(len(s.Models), statsRows)]
@@ -341,7 +341,7 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 	}
 }
 
-// shortDuration is a time in a column.
+// shortDuration formats a duration for a column.
 func shortDuration(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -352,11 +352,11 @@ func shortDuration(d time.Duration) string {
 	return fmt.Sprintf("%.1f h", d.Hours())
 }
 
-// share is a bar of how much one is of all.
-func share(n, of float64, columns int) string {
+// share draws a bar for the share n/total.
+func share(n, total float64, columns int) string {
 	const fine = 1e6
-	if of <= 0 {
+	if total <= 0 {
 		return ""
 	}
-	return strings.TrimRight(bar(int(n/of*fine+0.5), fine, columns), ".")
+	return strings.TrimRight(bar(int(n/total*fine+0.5), fine, columns), ".")
 }

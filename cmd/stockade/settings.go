@@ -14,15 +14,16 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// What tests put something else in the place of: where the administrator's policy
-// is, and the home directory of the user's account, for which nil asks the system.
+// Variables for tests: the place of the administrator's policy, and a function that
+// returns the home directory of the user's account. If accountHome is nil, the system is
+// asked.
 var (
 	adminPolicyPlace = policyfile.Administrator
 	accountHome      func() string
 )
 
-// loadConfig reads what was set for this workspace. Where the command may ask, a
-// person is asked about a workspace's file that wants more than it may.
+// loadConfig reads the settings for this workspace. If the command may ask, a person is
+// asked about a file of the workspace that requests more than it may set.
 func (a *app) loadConfig(ctx context.Context) error {
 	opts := settings.Options{
 		Env: a.s.env, Workspace: a.Workspace, Deny: a.flags.deny, Warn: a.warn, SkipTrustWarning: a.trust == trustSkip,
@@ -45,8 +46,9 @@ func (a *app) loadConfig(ctx context.Context) error {
 	return nil
 }
 
-// checkVariables warns of variables that nothing reads. Other programs can set some, so only a
-// name like a known one is an error.
+// checkVariables warns of environment variables with our prefix that nothing reads. Only
+// a variable whose name resembles a known one is an error, because other programs may set
+// the rest.
 func (a *app) checkVariables(environ []string) error {
 	const prefix = "STOCKADE_"
 	known := []string{strings.TrimPrefix(settings.DenyVariable, prefix), "MODEL_TOKEN"} // of `model serve`
@@ -55,15 +57,15 @@ func (a *app) checkVariables(environ []string) error {
 	}
 	for _, text := range environ {
 		name, value, _ := strings.Cut(text, "=")
-		name, ours := strings.CutPrefix(name, prefix)
-		if !ours || value == "" || slices.Contains(known, name) {
+		name, isOurs := strings.CutPrefix(name, prefix)
+		if !isOurs || value == "" || slices.Contains(known, name) {
 			continue
 		}
 		what, near := "environment: "+prefix+name+" is not read", nearest.Find(name, known)
 		if near != "" {
 			what += "; did you mean " + prefix + near + "?"
 		}
-		if near != "" && nearest.Distance(name, near) <= 2 { // letters, which is a typing error
+		if near != "" && nearest.Distance(name, near) <= 2 { // letters: a typing mistake
 			return usageError("unset it, or write "+prefix+near, "%s", what)
 		}
 		a.s.note("warning: %s", what)
@@ -78,12 +80,12 @@ func (a *app) warn(text, hint string) {
 	}
 }
 
-// checkRuleNames looks for rules that speak of no call because of how something is
-// written: in a flag or a variable that is a mistake. A file may name tools of
-// modules that are not here, and is warned about.
+// checkRuleNames checks rules that can never match because of their spelling. Such a rule
+// in a flag or a variable is an error. In a file it is a warning, because a file may name
+// tools of modules that are not installed here.
 func (a *app) checkRuleNames(catalog *tool.Catalog) (warned int, err error) {
 	known := []*tool.Catalog{catalog}
-	if builtin, err := registry.Builtin(); err == nil { // a build without tools has none to compare with
+	if builtin, err := registry.Builtin(); err == nil { // a build without tools cannot compare names
 		known = append(known, builtin)
 	}
 	for _, l := range a.Layers {
@@ -104,14 +106,14 @@ func (a *app) checkRuleNames(catalog *tool.Catalog) (warned int, err error) {
 	return warned, nil
 }
 
-// checkToolsOff looks for names in tools.off that are those of no tool and no module, which
-// is a mistake in a variable, and a warning about a file.
+// checkToolsOff checks tools.off for names that belong to no tool and no module. Such a
+// name is an error in a variable, and a warning in a file.
 func (a *app) checkToolsOff(catalog *tool.Catalog) error {
 	if len(a.Ceiling.DisabledNames) == 0 {
 		return nil
 	}
 	entries := catalog.Entries()
-	if builtin, err := registry.Builtin(); err == nil { // a build without tools has none to compare with
+	if builtin, err := registry.Builtin(); err == nil { // a build without tools cannot compare names
 		entries = append(entries, builtin.Entries()...)
 	}
 	var known []string
@@ -122,7 +124,7 @@ func (a *app) checkToolsOff(catalog *tool.Catalog) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range records { // of which some are not offered
+	for _, r := range records { // some of them are not offered
 		known = append(known, r.Name)
 		for _, s := range r.Manifest.Tools {
 			known = append(known, r.Name+"_"+s.Name)
@@ -140,5 +142,5 @@ func (a *app) checkToolsOff(catalog *tool.Catalog) error {
 	return nil
 }
 
-// remember keeps an answer "always" or "project".
+// remember stores an answer of the scope "always" or "project".
 func (a *app) remember(r policy.Rule) error { return a.Dirs.Remember(r, a.redactor.Text) }

@@ -73,7 +73,7 @@ func (s *sharing) registry(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true))
 	if *registryProgram != "" {
-		// What is asked of it goes through this process, which counts.
+		// Requests to the registry go through this process, which counts them.
 		to := &url.URL{Scheme: "http", Host: s.dockerRegistry(ts, private)}
 		handler = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)

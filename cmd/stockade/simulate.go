@@ -14,18 +14,18 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// simulatedJSON is one call in the output of `policy simulate --json`.
+// simulatedJSON is a call in the output of `policy simulate --json`.
 type simulatedJSON struct {
 	Call    string             `json:"call"`
 	Turn    int                `json:"turn,omitempty"`
 	Tool    string             `json:"tool"`
-	Was     string             `json:"was"`              // what was decided then; empty if nothing was
-	Answer  *bool              `json:"answer,omitempty"` // what a person said to it
+	Was     string             `json:"was"`              // effect at the time; empty: there was no decision
+	Answer  *bool              `json:"answer,omitempty"` // the person's answer; nil: nobody was asked
 	Now     policy.Explanation `json:"now"`
 	Changed bool               `json:"changed"`
 }
 
-// effectUnknown is the effect of what cannot be decided.
+// effectUnknown is the effect of a call that cannot be decided.
 const effectUnknown = "unknown"
 
 func runPolicySimulate(ctx context.Context, a *app, prefix string, files []string) error {
@@ -62,7 +62,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 		s := simulatedJSON{Call: c.ID, Turn: c.Turn, Tool: c.Tool}
 		if past.Decision != nil {
 			s.Was, s.Answer = past.Decision.Effect, past.Decision.Answer
-			if past.Decision.SkippedQuestion != "" { // nothing runs in a simulation, so it cannot know that nothing changes
+			if past.Decision.SkippedQuestion != "" { // nothing runs in a simulation: it cannot know that nothing would change
 				s.Was = policy.Ask.String()
 			}
 		}
@@ -103,7 +103,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	return nil
 }
 
-// mountsOf are those that a session began with.
+// mountsOf returns the mounts at the start of a session.
 func mountsOf(began session.Started) (mounts []policy.Mount) {
 	for _, text := range began.Mounts {
 		dir, write := strings.CutSuffix(text, ":rw")
@@ -112,7 +112,7 @@ func mountsOf(began session.Started) (mounts []policy.Mount) {
 	return mounts
 }
 
-// useRuleFiles puts files in the place of the user's own policy.
+// useRuleFiles replaces the user's own policy by files.
 func (a *app) useRuleFiles(files []string) error {
 	if len(files) == 0 {
 		return nil

@@ -42,7 +42,7 @@ func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(rw, "got ", r.Header.Get("X-Key"))
 }
 
-// sites is what serveSite has started for which test.
+// sites maps a test to the server that serveSite has started for it.
 var sites sync.Map
 
 // serveSite starts a site, and puts its URL into SITE and its host into SITE_HOST:

@@ -27,7 +27,7 @@ const (
 	soakShort   = 60  // calls of each goroutine where no time is given
 )
 
-// usage is what this process holds at one time.
+// usage is the resources that this process holds at one time.
 type usage struct {
 	privateKB, goroutines, descriptors, files int
 }
@@ -37,9 +37,9 @@ func (u usage) String() string {
 		u.privateKB, u.goroutines, u.descriptors, u.files)
 }
 
-// TestSoak makes calls of all built-in tools, those that fail too, with the
-// whole program around them, and sees that it holds no more at the end than
-// when it has warmed up.
+// TestSoak makes calls of all built-in tools, including failing ones, with the whole
+// program around them. It checks that the process holds no more at the end than after
+// warming up.
 func TestSoak(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -206,13 +206,13 @@ func (s *soaking) call(random *rand.Rand, worker int) (_ tool.Call, fails bool) 
 	case n < 97:
 		return make("file_write", map[string]any{"path": "../outside.txt", "content": "x"}), true
 	case n < 98:
-		return make("bash", map[string]any{"command": "exit 3"}), false // which is what it says
+		return make("bash", map[string]any{"command": "exit 3"}), false // it reports the exit code
 	default:
 		return make("file_read", map[string]any{"path": 7}), true
 	}
 }
 
-// usage is what the process holds now.
+// usage returns the resources that the process holds now.
 func (s *soaking) usage(temp string) usage {
 	u := usage{goroutines: runtime.NumGoroutine()}
 	rollup, err := os.ReadFile("/proc/self/smaps_rollup")
@@ -236,10 +236,10 @@ func (s *soaking) usage(temp string) usage {
 			if err == nil && name != dir && filepath.Dir(name) != s.a.Dirs.Stages() {
 				u.files++
 			}
-			if strings.HasPrefix(entry.Name(), "layer-") { // what is below is the kernel's
+			if strings.HasPrefix(entry.Name(), "layer-") { // the kernel owns the files below
 				return filepath.SkipDir
 			}
-			return nil // what goes away meanwhile is not there
+			return nil // an entry that is removed meanwhile does not count
 		})
 		if err != nil {
 			s.t.Error(err)

@@ -66,9 +66,9 @@ func stocked(t testing.TB, s *store.Store, n int) {
 	}
 }
 
-// TestNoModuleIsOpenedBeforeItIsCalled takes the files of all modules away but one.
-// All are listed, and that one is called; another is missed when it is called, and not
-// before.
+// TestNoModuleIsOpenedBeforeItIsCalled removes the files of all modules except one. All
+// modules are listed, and the remaining one can be called; another one is missed only
+// when it is called.
 func TestNoModuleIsOpenedBeforeItIsCalled(t *testing.T) {
 	p := newPerson(t)
 	stocked(t, p.modules(), 50)
@@ -141,7 +141,7 @@ func TestADamagedIndexLeavesTheBuiltInTools(t *testing.T) {
 	}
 }
 
-// BenchmarkTools is what a start spends on the modules that were added.
+// BenchmarkTools measures the time that a start spends on added modules.
 func BenchmarkTools(b *testing.B) {
 	for _, n := range []int{0, 50, 500} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -19,23 +19,25 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// stdio is what the program reads and writes, and all that it knows of the
-// terminal: stdout is the result, stderr is everything else.
+// stdio holds the streams of the program, and its knowledge of the terminal. Results go
+// to out, everything else goes to err.
 type stdio struct {
 	in  *os.File
 	out io.Writer
 	err io.Writer
-	// flush writes what out holds back; nil: it holds back nothing.
+	// flush writes the text that out holds back; nil: it holds back nothing.
 	flush func() error
-	// redactor takes secrets out of messages before they are laid out, which would
-	// hide one that holds a line end. Nil: none are known.
+	// redactor removes secrets from messages. It runs before they are laid out, because a
+	// line break could hide a secret. Nil: no secrets are known.
 	redactor *redact.Redactor
 
 	inTTY, outTTY, errTTY bool
-	color                 bool // on stderr
-	// columns is how wide the terminal of stderr is now; 0: it is none.
+	color                 bool // colours on stderr
+	// columns returns the current width of the terminal of stderr; 0: stderr is not a
+	// terminal.
 	columns func() int
-	// outColumns is how wide the terminal of stdout is now; nil or 0: it is none.
+	// outColumns returns the current width of the terminal of stdout. Nil, or a result of
+	// 0: stdout is not a terminal.
 	outColumns func() int
 	env        func(string) string
 }
@@ -54,8 +56,8 @@ func osStdio() *stdio {
 	return s
 }
 
-// columnsNow is how wide a file is at a time: 0 if it is no terminal, and 80 if it is one
-// that does not say.
+// columnsNow returns a function for the current width of a file: 0 if it is not a
+// terminal, and 80 for a terminal that does not report its width.
 func columnsNow(f *os.File, tty bool) func() int {
 	return func() int {
 		columns, _, err := term.GetSize(int(f.Fd()))
@@ -66,8 +68,8 @@ func columnsNow(f *os.File, tty bool) func() int {
 	}
 }
 
-// width is how many columns a list on stdout may take. What is no terminal, or a tiny
-// one, gets as many as a small one.
+// width returns the width for a list on stdout. It is 80 if stdout is not a terminal or a
+// very narrow one.
 func (s *stdio) width() int {
 	const least, small = 60, 80
 	if s.outColumns == nil || s.outColumns() < least {
@@ -76,10 +78,11 @@ func (s *stdio) width() int {
 	return s.outColumns()
 }
 
-// outColor reports whether standard output is to be coloured.
+// outColor reports whether output on stdout has colours.
 func (s *stdio) outColor() bool { return s.outTTY && s.colors() }
 
-// table prints a table that fits the terminal. What is no terminal gets all of it.
+// table prints a table that fits the terminal. If stdout is not a terminal, no cell is
+// shortened.
 func (s *stdio) table(t *table.Table) error {
 	columns := 0
 	if s.outTTY && s.outColumns != nil {
@@ -88,11 +91,10 @@ func (s *stdio) table(t *table.Table) error {
 	return t.Write(s.out, columns)
 }
 
-// colors reports whether a terminal is to be coloured.
+// colors reports whether output on a terminal has colours.
 func (s *stdio) colors() bool { return s.env("NO_COLOR") == "" && s.env("TERM") != "dumb" }
 
-// flushOut writes what out holds back because it may be the beginning of a
-// secret.
+// flushOut writes the text that out holds back because it may begin a secret.
 func (s *stdio) flushOut() error {
 	if s.flush == nil {
 		return nil
@@ -103,13 +105,13 @@ func (s *stdio) flushOut() error {
 // interactive reports whether a person can be asked.
 func (s *stdio) interactive() bool { return s.inTTY && s.errTTY }
 
-// piped reports whether standard input holds something to read.
+// piped reports whether standard input is a pipe or a file that is not empty.
 func (s *stdio) piped() bool {
 	st, err := s.in.Stat()
 	return err == nil && (st.Mode().IsRegular() && st.Size() > 0 || st.Mode()&fs.ModeNamedPipe != 0)
 }
 
-// note tells the person something that is not the result.
+// note prints a message to the person that is not part of the result.
 func (s *stdio) note(format string, args ...any) {
 	s.message("stockade: ", format, args...)
 }
@@ -128,17 +130,18 @@ func (s *stdio) message(before, format string, args ...any) {
 	}
 }
 
-// marked is a command in a message, clauses end with a semicolon, and messageWords are
-// its words with the blanks before them.
+// quotedCommand matches a command in a message, clauses matches the clauses, which end
+// with a semicolon, and messageWords matches words with the blanks before them.
 var (
 	quotedCommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("`[^`]*`") })
 	clauses       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:`[^`]*`|[^;`]|`)+;?|;") })
 	messageWords  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(" *(?:`[^`]*`|[^ `]|`)+| +$") })
 )
 
-// wrapMessage breaks a line of a message between its words. A command in it, which
-// may be copied, stays whole, even where it is longer than a row: a terminal joins
-// what it has broken itself. So does a clause with a command that has no marks.
+// wrapMessage breaks a line of a message between words. A quoted command stays whole,
+// because a person may copy it, even if it is longer than a row: a terminal joins the
+// rows that it has broken itself. A clause with a command without quotation marks stays
+// whole, too.
 func wrapMessage(line string, columns int) (rows []string) {
 	if columns < 20 || terminal.Width(line) <= columns {
 		return []string{line}
@@ -154,7 +157,7 @@ func wrapMessage(line string, columns int) (rows []string) {
 	}
 	row := ""
 	for i, part := range parts {
-		if i > 1 && terminal.Width(row)+terminal.Width(part) > columns { // not behind the word before the message
+		if i > 1 && terminal.Width(row)+terminal.Width(part) > columns { // not right behind the first word
 			rows, row = append(rows, row), hanging+strings.TrimLeft(part, " ")
 		} else {
 			row += part
@@ -163,11 +166,11 @@ func wrapMessage(line string, columns int) (rows []string) {
 	return append(rows, row)
 }
 
-// hanging stands before each line of a message but the first, which so cannot
-// look like a message of its own.
+// hanging precedes each line of a message after the first line. Without it, the line
+// could look like a message by itself.
 const hanging = "     "
 
-// printJSON prints a value for programs and for people.
+// printJSON prints a value as JSON with indentation.
 func printJSON(s *stdio, v any) error {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -36,7 +36,7 @@ func testApp(t testing.TB) *app {
 	return a
 }
 
-// testSession is a new session of it, in which every question is answered yes.
+// testSession returns a new session of a, in which every question is answered yes.
 func testSession(t testing.TB, a *app) *dispatch.Dispatcher {
 	t.Helper()
 	fatal := func(err error) {

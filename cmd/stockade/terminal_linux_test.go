@@ -187,7 +187,7 @@ func setEcho(control *os.File, on bool) error {
 	return unix.IoctlSetTermios(int(control.Fd()), unix.TCSETS, t)
 }
 
-// display is what a terminal has shown so far.
+// display is the text that a terminal has shown so far.
 type display struct {
 	r    io.Reader
 	all  string
@@ -245,7 +245,7 @@ func (t *typist) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// waiting is how many bytes can be read from a terminal.
+// waiting returns the number of bytes that can be read from a terminal.
 func waiting(tty *os.File) (int, error) { return unix.IoctlGetInt(int(tty.Fd()), unix.TIOCINQ) }
 
 // A key that is pasted with several lines is not given to the shell.

@@ -66,15 +66,15 @@ have made, ` + "`stockade help author`" + ` about making one.`,
 func newToolInfoCmd(a *app) *cobra.Command {
 	ask, schema := false, false
 	cmd := &cobra.Command{
-		Use: "info TOOL|MODULE|FILE|REF", Short: "Show a tool, a module that was added, or what a file is",
-		Long: `Show a tool or a module that was added by its name, or say what a file is. What
-ends in .wasm or has a slash in it is a file, and all else a name. REF is as in
+		Use: "info TOOL|MODULE|FILE|REF", Short: "Show a tool, an added module, or a file",
+		Long: `Show a tool or an added module by its name, or describe a file. A word that ends
+in .wasm or has a slash in it is a file, any other word is a name. REF is as in
 ` + "`stockade tool add`" + `: oci://HOST/REPOSITORY:TAG, https://... or an OCI layout.
-What it names is fetched and not kept.
+The module that REF names is fetched and not kept.
 
-Of a file it says what kind of module it is, what it imports and exports, which
-tools it describes, and whether it runs here, and if not, what would make it.
-Nothing of the file is compiled or run. --ask asks a module for its tools, with
+For a file it shows the kind of module, its imports and exports, the tools that it
+describes, and whether it runs here or what would make it run. Nothing of the
+file is compiled or run. --ask asks a module for its tools, with
 nothing granted, and FILE.wasm:TOOL shows one of them.
 
 --schema prints the JSON Schema of the arguments of one tool and nothing else.
@@ -156,7 +156,7 @@ func runToolInfo(ctx context.Context, a *app, name string, ask, schema bool) err
 	return nil
 }
 
-// toolGroups are the commands as the help lists them.
+// toolGroups are the subcommands of tool, in the groups of the help.
 var toolGroups = []struct {
 	title    string
 	commands []string
@@ -167,8 +167,8 @@ var toolGroups = []struct {
 	{"Make and share:", []string{"new", "build", "test", "describe", "pack", "key", "sign", "push"}},
 }
 
-// completions complete the names of what was added, by command. They read the index
-// alone, and say nothing.
+// completions returns functions that complete the names of added modules and tools, by
+// command. They read the index only, and report no errors.
 func (a *app) completions() map[string]cobra.CompletionFunc {
 	added := func(of func(store.Record) []string) cobra.CompletionFunc {
 		return func(_ *cobra.Command, args []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
@@ -218,7 +218,7 @@ func newToolCompileCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "compile MODULE.wasm...", Short: "Compile modules ahead of their first call",
 		Long: `Check modules and compile them, so that their first call does not wait. Compiling
-happens in a process of its own. Its limits on time and memory grow with the size
+happens in a separate process. Its limits on time and memory grow with the size
 of the module. A module of 16 to 64 MiB, or with functions of 256 KiB to 4 MiB, is
 compiled only with --large. Later calls of it then find it compiled.`,
 		Example: "  stockade tool compile ./greet.wasm\n  stockade tool compile --large ./python.wasm",
@@ -239,15 +239,15 @@ compiled only with --large. Later calls of it then find it compiled.`,
 			return errors.Join(failed...)
 		},
 	}
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "compile modules that are large, or have large functions, too")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "also compile modules that are large or have large functions")
 	return cmd
 }
 
-// toolset shows a catalog.
+// toolset shows the available tools to a person.
 type toolset struct {
 	availableTools
 	ceiling policy.Ceiling
-	denied  map[string]policy.Explanation // why a layer denies a tool, by its name; nil: not known
+	denied  map[string]policy.Explanation // denials by the name of the tool; nil: not known
 }
 
 func newToolset(ctx context.Context, a *app) (toolset, error) {
@@ -269,8 +269,8 @@ func newToolset(ctx context.Context, a *app) (toolset, error) {
 	return t, err
 }
 
-// denialReason returns the reason and the layer by which all calls of a tool are denied;
-// empty if none does.
+// denialReason returns the reason and the layer that deny all calls of a tool; empty if
+// no layer does.
 func (t toolset) denialReason(e *tool.Entry) string {
 	x, ok := t.denied[e.Name]
 	if !ok {
@@ -279,10 +279,11 @@ func (t toolset) denialReason(e *tool.Entry) string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", x.Reason, x.Source, x.Origin))
 }
 
-// enabled lists the tools that are not switched off.
+// enabled returns the tools that are not switched off.
 func (t toolset) enabled() []*tool.Entry { return t.bySwitch("") }
 
-// bySwitch lists the tools that are switched off by one of the keys; "" is none.
+// bySwitch returns the tools that one of the keys has switched off; the key "" stands for
+// tools that are on.
 func (t toolset) bySwitch(keys ...string) (out []*tool.Entry) {
 	for _, e := range t.Entries() {
 		if slices.Contains(keys, t.ceiling.SwitchedOff(e)) {
@@ -292,13 +293,13 @@ func (t toolset) bySwitch(keys ...string) (out []*tool.Entry) {
 	return out
 }
 
-// maxCell is how wide a column of a list becomes for the sake of what is longer.
+// maxCell limits the width of a column of a list if only its longest cells need more.
 const maxCell = 24
 
 func (t toolset) list(s *stdio) error {
 	rows := [][]string{{"TOOL", "RISK", "MODULE"}}
 	texts := []string{"DESCRIPTION"}
-	sorted, groups := tool.Groups(t.bySwitch("", policy.OffKey)) // who has named one wants to see that
+	sorted, groups := tool.Groups(t.bySwitch("", policy.OffKey)) // a person wants to see the tools that they have named
 	for _, g := range groups {
 		sorted = append(sorted, g.Tools...)
 	}
@@ -319,13 +320,13 @@ func (t toolset) list(s *stdio) error {
 	}
 	var columns [3]int
 	for y, row := range rows {
-		if !modules { // all are built in, and the room is for what they do
+		if !modules { // then all are built in, and the descriptions get the room
 			row = row[:2]
 			rows[y] = row
 		}
 		for i, cell := range row {
 			if i == 1 && strings.Contains(cell, " (") {
-				continue // one that is denied makes no room for why in all rows
+				continue // the reason of a denied tool makes no room in all rows
 			}
 			columns[i] = max(columns[i], min(len(cell), maxCell))
 		}
@@ -342,7 +343,7 @@ func (t toolset) list(s *stdio) error {
 	return listAdded(s, t.added)
 }
 
-// commandDecision is the decision about a command in the workspace that is nothing special.
+// commandDecision returns the decision about an ordinary command in the workspace.
 func (t toolset) commandDecision(a *app, e *tool.Entry) (x policy.Explanation, err error) {
 	mounts, err := a.workspaceMounts()
 	if err != nil {
@@ -359,8 +360,8 @@ func (t toolset) commandDecision(a *app, e *tool.Entry) (x policy.Explanation, e
 	return p.Decide(tool.Call{Tool: e.Name, Args: args, Caller: tool.CallerAgent, Cwd: a.Workspace}, e, policy.Facts{}).Explain(), nil
 }
 
-// deniedTools finds the tools of which no call of the model can come to anything,
-// and the layer that says so.
+// deniedTools returns the tools of which the model cannot make any successful call, with
+// the decision of the layer that denies them.
 func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Explanation, error) {
 	p, err := a.newPolicy(catalog, nil)
 	if err != nil {
@@ -386,12 +387,12 @@ type toolJSON struct {
 	Origin       tool.Origin       `json:"origin"`
 	Digest       string            `json:"digest"`
 	Parameters   json.RawMessage   `json:"parameters"`
-	Doc          *tool.Doc         `json:"doc,omitempty"` // nil: it is not documented
-	Off          string            `json:"off,omitempty"` // why it is not offered; empty: it is
-	*addedJSON                     // nil: it is built in
+	Doc          *tool.Doc         `json:"doc,omitempty"` // nil: the tool has no documentation
+	Off          string            `json:"off,omitempty"` // reason why it is not offered; empty: it is offered
+	*addedJSON                     // nil: a built-in tool
 }
 
-// infoJSON prints a tool, or the tools of a module that was added.
+// infoJSON prints a tool, or the tools of an added module.
 func (t toolset) infoJSON(s *stdio, name string) error {
 	_, isModule := t.module(name)
 	_, isTool := t.Find(name)
@@ -403,16 +404,16 @@ func (t toolset) infoJSON(s *stdio, name string) error {
 	return t.listJSON(s, func(tool, module string) bool { return tool == name || !isTool && module == name })
 }
 
-// listJSON prints those of the tools that are offered, and of those that were added and
-// are not, that are wanted.
+// listJSON prints the tools for which wanted is true: offered tools, and added tools even
+// if they are not offered.
 func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error {
 	added := map[*tool.Entry]*addedJSON{}
 	shown := t.bySwitch("", policy.OffKey)
 	for _, m := range t.added {
-		for _, of := range m.Tools {
-			added[of.Entry] = addedAsJSON(m.Record, of)
-			if of.OffReason != "" && !slices.Contains(shown, of.Entry) {
-				shown = append(shown, of.Entry)
+		for _, addedTool := range m.Tools {
+			added[addedTool.Entry] = addedAsJSON(m.Record, addedTool)
+			if addedTool.OffReason != "" && !slices.Contains(shown, addedTool.Entry) {
+				shown = append(shown, addedTool.Entry)
 			}
 		}
 	}
@@ -436,8 +437,8 @@ func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error
 // schema prints the schema of a tool's arguments.
 func (t toolset) schema(s *stdio, name string) error {
 	e, ok := t.Find(name)
-	if _, of, isAdded := t.addedTool(name); isAdded {
-		e, ok = of.Entry, true
+	if _, added, isAdded := t.addedTool(name); isAdded {
+		e, ok = added.Entry, true
 	}
 	if !ok {
 		return noToolError(t.Catalog, name)
@@ -445,19 +446,19 @@ func (t toolset) schema(s *stdio, name string) error {
 	return printJSON(s, e.Parameters)
 }
 
-// addedTool finds a tool that was added, also one that is not offered.
-func (t toolset) addedTool(name string) (m registry.AddedModule, of registry.AddedTool, ok bool) {
+// addedTool returns an added tool, even if it is not offered.
+func (t toolset) addedTool(name string) (m registry.AddedModule, found registry.AddedTool, ok bool) {
 	for _, m := range t.added {
 		if i := slices.IndexFunc(m.Tools, func(of registry.AddedTool) bool { return of.Name == name }); i >= 0 {
 			return m, m.Tools[i], true
 		}
 	}
-	return m, of, false
+	return m, found, false
 }
 
 func (t toolset) info(ctx context.Context, a *app, name string) error {
-	if m, of, ok := t.addedTool(name); ok {
-		return a.infoAddedTool(m, of)
+	if m, added, ok := t.addedTool(name); ok {
+		return a.infoAddedTool(m, added)
 	}
 	e, ok := t.Find(name)
 	if !ok {
@@ -501,10 +502,10 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	return nil
 }
 
-// maxShownName is how much of a name stands in a message.
+// maxShownName limits the characters of a name in a message.
 const maxShownName = 200
 
-// noToolError says that there is no tool of a name.
+// noToolError returns the error for a tool that does not exist.
 func noToolError(catalog *tool.Catalog, name string) error {
 	hint := "`stockade tool list` shows the tools"
 	if near := catalog.Nearest(name); near != "" {
@@ -513,44 +514,44 @@ func noToolError(catalog *tool.Catalog, name string) error {
 	return usageError(hint, "there is no tool %q", humanize.Clip(name, maxShownName))
 }
 
-// snapshotText says what calls of a tool begin with, and so what they cost.
+// snapshotText describes the start of each call of a tool, on which its cost depends.
 func snapshotText(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {
-		return "each begins with a new instance, which is slow: " + b.Why
+		return "each starts with a new instance, which is slow: " + b.Why
 	}
-	said := fmt.Sprintf("each begins with a snapshot of %s of initialised memory", humanize.Bytes(b.ImageBytes))
+	text := fmt.Sprintf("each starts with a snapshot of %s of initialised memory", humanize.Bytes(b.ImageBytes))
 	if b.Reseeded {
-		said += "; its random numbers are fresh"
+		text += "; its random numbers are fresh"
 	}
-	return said
+	return text
 }
 
 func capabilitiesText(c tool.Capabilities) string {
-	var said []string
+	var parts []string
 	if c.Exec != "" {
-		said = append(said, fmt.Sprintf("running the command in its argument %q", c.Exec))
+		parts = append(parts, fmt.Sprintf("running the command in its argument %q", c.Exec))
 	}
 	switch {
-	case c.Exec != "": // which reaches all files
+	case c.Exec != "": // a process can reach all files
 	case c.Files == tool.FilesWrite:
-		said = append(said, "reading and changing files in the mounted directories")
+		parts = append(parts, "reading and changing files in the mounted directories")
 	case c.Files == tool.FilesRead:
-		said = append(said, "reading files in the mounted directories")
+		parts = append(parts, "reading files in the mounted directories")
 	}
 	switch {
 	case len(c.Hosts) > 0:
-		said = append(said, "requests to "+strings.Join(c.Hosts, ", "))
+		parts = append(parts, "requests to "+strings.Join(c.Hosts, ", "))
 	case c.Network != tool.NetworkNone:
-		said = append(said, "requests to the hosts that are allowed")
+		parts = append(parts, "requests to the hosts that are allowed")
 	}
 	if c.Store {
-		said = append(said, "keeping things in a session")
+		parts = append(parts, "keeping things in a session")
 	}
 	for _, s := range c.Secrets {
-		said = append(said, "the secret "+s.String())
+		parts = append(parts, "the secret "+s.String())
 	}
-	if len(said) == 0 {
+	if len(parts) == 0 {
 		return "nothing"
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(parts, "; ")
 }

@@ -22,7 +22,7 @@ const referenceHelp = `REF is one of
   https://example.com/weather.wasm   a download
   oci://HOST/REPOSITORY:TAG          a registry; @sha256:HEX pins what is meant`
 
-// addOptions are those of `tool add`.
+// addOptions are the flags of `tool add`.
 type addOptions struct {
 	as       string
 	describe string
@@ -30,7 +30,8 @@ type addOptions struct {
 	allow    allowFlags
 }
 
-// reviewedYes is the yes of a script, which goes with the hash of what was reviewed.
+// reviewedYes holds the flags --yes and --sha256: the yes of a script, with the hash of
+// the module that was reviewed.
 type reviewedYes struct {
 	yes    bool
 	sha256 string
@@ -41,10 +42,10 @@ func (o *reviewedYes) add(cmd *cobra.Command, yes, what string) {
 	cmd.Flags().StringVar(&o.sha256, "sha256", "", "with --yes: the SHA-256 of the "+what+" that was reviewed, in hex")
 }
 
-// isIncomplete reports whether one of the two flags is missing.
+// isIncomplete reports whether only one of the two flags is set.
 func (o reviewedYes) isIncomplete() bool { return o.yes != (o.sha256 != "") }
 
-// matches reports whether it is what was reviewed.
+// matches reports whether digest is that of the reviewed module.
 func (o reviewedYes) matches(digest string) bool {
 	return strings.EqualFold(strings.TrimPrefix(o.sha256, "sha256:"), digest)
 }
@@ -54,19 +55,19 @@ func newToolAddCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add REF", Short: "Add a module, after showing what it can touch",
 		Long: `Show what a module is, who has signed it and what it asks for, and add it if you
-say yes. Its tools are offered to the model as NAME_TOOL. They can only compute:
-what a module asks for it gets at the question, or later with
-` + "`stockade tool grant`" + `. Adding a module again, from where it came or from
-elsewhere, takes the place of the old one; what is different is shown.
+say yes. Its tools are offered to the model as NAME_TOOL. They can only compute
+until you allow the module more: with your answer, or later with
+` + "`stockade tool grant`" + `. Adding a module again, from the same place or another,
+replaces the old one; the differences are shown.
 
 ` + referenceHelp + `
 
-A command of WASI, and what a plugin of Extism needs, are described by a few lines
-of TOML: --describe FILE.toml. ` + "`stockade tool describe`" + ` writes them to begin with,
+A command of WASI, or the needs of a plugin of Extism, are described by a few lines
+of TOML: --describe FILE.toml. ` + "`stockade tool describe`" + ` writes a first version,
 ` + "`stockade help plugins`" + ` has examples.
 
 --yes --sha256 HASH is for scripts: it adds the module if it is the one that was
-reviewed, with what --read, --write, --host, --secret and --exec give it.
+reviewed, and allows it what --read, --write, --host, --secret and --exec name.
 
 ` + exitHelp,
 		Example: "  stockade tool add ./weather.wasm\n  stockade tool add oci://registry.example.org/tools/weather:1.2\n" +
@@ -77,10 +78,10 @@ reviewed, with what --read, --write, --host, --secret and --exec give it.
 		RunE: func(cmd *cobra.Command, args []string) error { return runToolAdd(cmd.Context(), a, args[0], o) },
 	}
 	cmd.Flags().StringVar(&o.as, "as", "", "the name under which its tools are offered (default: the name that it gives itself)")
-	cmd.Flags().StringVar(&o.describe, "describe", "", "a file of TOML that says what its tools are, which becomes part of it")
+	cmd.Flags().StringVar(&o.describe, "describe", "", "a TOML file that describes its tools, and becomes part of it")
 	o.yes.add(cmd, "add it without a question; needs --sha256", "module")
 	o.allow.add(cmd)
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "add a module that is large, or has large functions, too, which takes long to compile")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "also add a module that is large or has large functions; compiling it takes long")
 	addReachFlag(cmd, a)
 	return cmd
 }
@@ -106,13 +107,13 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 		return a.undescribedError(candidate, ref, err)
 	}
 	if review.IsUnchanged() && !o.allow.isSet() && a.isIntact(*review.Previous) {
-		a.s.note("%s is there as it is: %s, sha256 %s", review.Record.Name, displayVersion(review.Record.Manifest), review.Record.Digest)
+		a.s.note("%s was added before, and is the same: %s, sha256 %s", review.Record.Name, displayVersion(review.Record.Manifest), review.Record.Digest)
 		return nil
 	}
 	if o.yes.yes {
 		if !o.yes.matches(candidate.Digest) {
 			a.showCard(a.s.err, review)
-			return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; it is not added", ref, candidate.Digest)
+			return usageError("review it again: it is not the one that was reviewed", "%s has the SHA-256 %s; it is not added", ref, candidate.Digest)
 		}
 		if err := o.allow.grantTo(a, &review.Record, ""); err != nil {
 			return err
@@ -129,8 +130,8 @@ func (a *app) showCard(w io.Writer, r *registry.Review) {
 	fmt.Fprint(w, card{review: r, width: 80, work: a.Workspace}.short())
 }
 
-// askAdd asks whether to add a module, and writes into its record what it may have. No
-// yes is an error.
+// askAdd asks whether to add a module, and stores its allowance in the record. If the
+// answer is not yes, it returns an error.
 func (a *app) askAdd(ctx context.Context, r *registry.Review, o addOptions, ref string) error {
 	in, out, done, ok := a.terminal()
 	if !ok || a.flags.json {
@@ -148,7 +149,7 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, o addOptions, ref 
 		}
 		choices[0].Label = "with " + allowanceText(r.Record.Allowances[""])
 	case r.KeepsAllowance():
-		choices[0].Label = "yes; what you have allowed stays"
+		choices[0].Label = "yes, and keep what you have allowed"
 	default:
 		gift = registry.WantsOf(r.Record.Manifest).DefaultAllowance(a.Workspace, r.Previous)
 		choices = yesChoices(gift, noChoice)
@@ -165,8 +166,8 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, o addOptions, ref 
 	return nil
 }
 
-// addCommand is the command line that adds what was reviewed without a question, with
-// all that was asked for.
+// addCommand returns the command line that adds the reviewed module without a question,
+// with the same flags.
 func (a *app) addCommand(r *registry.Review, ref string, o addOptions) string {
 	describe := ""
 	if word, ok := shellword.Quote(ref); ok {
@@ -178,8 +179,8 @@ func (a *app) addCommand(r *registry.Review, ref string, o addOptions) string {
 	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s %s", r.Record.OriginalDigest(), asNameFlag(r.Record), describe, o.allow, a.fetchFlags(), ref)
 }
 
-// asNameFlag returns the flag for a module that is not kept under the name that it has itself.
-// A blank is before the flag.
+// asNameFlag returns " --as NAME" for a module that is stored under another name than its
+// own; "" for others.
 func asNameFlag(r store.Record) string {
 	if r.Name == r.Manifest.Name {
 		return ""
@@ -187,7 +188,8 @@ func asNameFlag(r store.Record) string {
 	return " --as " + r.Name
 }
 
-// fetchFlags returns the flags --large and --allow-net as they were given, a blank before each.
+// fetchFlags returns the flags --large and --allow-net as they were given, each with a
+// blank before it.
 func (a *app) fetchFlags() (out string) {
 	if a.flags.large {
 		out = " --large"
@@ -198,7 +200,7 @@ func (a *app) fetchFlags() (out string) {
 	return out
 }
 
-// addModule adds what was answered with yes, and says so.
+// addModule adds a module after a yes, and prints a message.
 func (a *app) addModule(r *registry.Review) error {
 	if err := registry.Save(a.moduleStore(), r); err != nil {
 		return err
@@ -212,7 +214,7 @@ func (a *app) addModule(r *registry.Review) error {
 	w := registry.WantsOf(r.Record.Manifest)
 	switch words := allowanceText(all); {
 	case !all.IsZero() && r.Previous != nil && r.KeepsAllowance():
-		a.s.note("it has what you had allowed, because the same publisher has signed it and nothing of what it asks for has changed: %s", words)
+		a.s.note("it keeps what you had allowed, because the same publisher has signed it and its requests have not changed: %s", words)
 	case !all.IsZero():
 		a.s.note("it may use: %s", words)
 	case w.Inferred && !w.Nothing():

@@ -18,10 +18,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// describer puts a description into a module.
+// describer adds a description to a module.
 type describer = func(context.Context, *tool.Module) (*tool.Module, error)
 
-// loadDescriber reads a description; nil: none is named.
+// loadDescriber reads a description file; nil if file is empty.
 func (a *app) loadDescriber(file string) (describer, error) {
 	if file == "" {
 		return nil, nil
@@ -39,7 +39,8 @@ func (a *app) loadDescriber(file string) (describer, error) {
 	}, nil
 }
 
-// keepDescription puts the description that a module has into what comes in its place.
+// keepDescription returns a describer that copies the description of an added module to
+// its next version.
 func (a *app) keepDescription(r store.Record) describer {
 	return func(_ context.Context, mod *tool.Module) (*tool.Module, error) {
 		code, err := a.moduleStore().Module(r).Read()
@@ -49,13 +50,13 @@ func (a *app) keepDescription(r store.Record) describer {
 		out, err := description.Copy(code, mod)
 		if err != nil {
 			return nil, &exitErr{code: exitError, message: fmt.Sprintf("the description of %s does not fit any more: %v", r.Name, err),
-				hint: "to take it all the same, add it again from where it came, without a description or with another one"}
+				hint: "to accept the new version, add it again from its source, with another description or none"}
 		}
 		return out, nil
 	}
 }
 
-// descriptionError says where examples are, if it is the file that is wrong.
+// descriptionError adds a hint about examples to an error in a description file.
 func descriptionError(err error) error {
 	if _, ok := errors.AsType[*keys.Error](err); ok {
 		return usageError("`stockade help plugins` has examples", "%v", err)
@@ -63,8 +64,9 @@ func descriptionError(err error) error {
 	return err
 }
 
-// undescribedError says how a command is described that was not added because it does not
-// say what it is.
+// undescribedError handles the error of a command that was not added because it has no
+// description: it prints a sample description to start with. It returns other errors
+// unchanged.
 func (a *app) undescribedError(c *source.Candidate, ref string, err error) error {
 	if _, ok := errors.AsType[*admit.UndescribedError](err); !ok {
 		return err
@@ -86,10 +88,10 @@ func (a *app) undescribedError(c *source.Candidate, ref string, err error) error
 
 func newToolDescribeCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "describe FILE.wasm|REF", Short: "Write a description of a command or a plugin, to begin with",
-		Long: `Print a few lines of TOML for a command of WASI or a plugin of Extism, which say what
-its tools are. Nothing is run. Change what is not true, and add the module with
-them: ` + "`stockade tool add FILE.wasm --describe FILE.toml`" + `.`,
+		Use: "describe FILE.wasm|REF", Short: "Write a first description of a command or a plugin",
+		Long: `Print a few lines of TOML that describe the tools of a command of WASI or a plugin of
+Extism. Nothing is run. Correct them, and add the module with them:
+` + "`stockade tool add FILE.wasm --describe FILE.toml`" + `.`,
 		Example: "  stockade tool describe php.wasm >php.toml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

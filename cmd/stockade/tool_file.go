@@ -17,21 +17,21 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// What of a file is shown in a row; --json has all of it.
+// The limits of a row about a file; --json has everything.
 const (
-	maxImportGroups = 6 // of imports
-	maxGroupNames   = 8 // of each
+	maxImportGroups = 6 // groups of imports
+	maxGroupNames   = 8 // names of each group
 )
 
-// fileReport is what `tool info` says of a file.
+// fileReport is the report of `tool info` about a file or a reference.
 type fileReport struct {
-	file       string // as it was named
+	file       string // path or reference from the command line
 	mod        *tool.Module
 	provenance *provenance // nil: it is a file
 	sandbox.Inspection
 }
 
-// infoFile describes a module in a file or elsewhere. It is not compiled, run or kept.
+// infoFile shows a module that was not added. The module is not compiled, run or stored.
 func (a *app) infoFile(ctx context.Context, file string) error {
 	mod, from, err := a.loadModule(ctx, file)
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *app) showFile(r fileReport) error {
 			fmt.Fprintln(a.s.out, s.Name)
 			rows := card{width: a.s.width()}.quotedRows("", "", s.Description, textRows)
 			if s.Run != nil {
-				rows = append(rows, card{width: a.s.width()}.quotedRows("", "it is run so: ", runLines(*s.Run), textRows)...)
+				rows = append(rows, card{width: a.s.width()}.quotedRows("", "how it is run: ", runLines(*s.Run), textRows)...)
 			}
 			fmt.Fprintln(a.s.out, strings.Join(rows, "\n"))
 		}
@@ -95,7 +95,7 @@ func (a *app) showFile(r fileReport) error {
 	return nil
 }
 
-// imports are what it imports, a row for each module or kind of import.
+// imports returns the imports, a row for each module or kind of import.
 func (r fileReport) imports() (rows []string) {
 	if r.Component != nil {
 		return externRows(r.Component.Imports)
@@ -126,21 +126,21 @@ func (r fileReport) exports() string {
 	return fmt.Sprintf("%s: %s", humanize.Plural(len(functions), "function"), nameList(functions))
 }
 
-// externRows are the imports or exports of a component, those of one kind in a row.
+// externRows returns the imports or exports of a component, a row for each kind.
 func externRows(externs []wasm.Extern) (rows []string) {
 	byKind := map[wasm.ExternKind][]string{}
 	for _, e := range externs {
 		byKind[e.Kind] = append(byKind[e.Kind], e.Name)
 	}
 	for kind := range wasm.ExternInstance + 1 {
-		if of := byKind[wasm.ExternInstance-kind]; of != nil { // interfaces first
-			rows = append(rows, fmt.Sprintf("%s: %s", humanize.Plural(len(of), (wasm.ExternInstance-kind).String()), nameList(of)))
+		if names := byKind[wasm.ExternInstance-kind]; names != nil { // interfaces first
+			rows = append(rows, fmt.Sprintf("%s: %s", humanize.Plural(len(names), (wasm.ExternInstance-kind).String()), nameList(names)))
 		}
 	}
 	return append(rows, "nothing")[:max(len(rows), 1)]
 }
 
-// inside says what is in a component.
+// inside describes the content of a component; empty: it is not a component.
 func (r fileReport) inside() string {
 	c := r.Component
 	if c == nil {
@@ -159,14 +159,15 @@ func (r fileReport) inside() string {
 func (r fileReport) tools() string {
 	switch {
 	case r.Manifest != nil:
-		return fmt.Sprintf("%d, which a section of it describes", len(r.Manifest.Tools))
-	case r.Refusal == nil && r.Shape.Kind != wasm.Command: // of which few do
-		return "it says them when it is asked"
+		return fmt.Sprintf("%d, described in a section of it", len(r.Manifest.Tools))
+	case r.Refusal == nil && r.Shape.Kind != wasm.Command: // few commands do
+		return "it lists them when it is asked"
 	}
 	return ""
 }
 
-// verdict says whether the module runs here, and what would make it run or say more.
+// verdict describes whether the module runs here. hints are commands that would make it
+// run or show more.
 func (r fileReport) verdict() (text string, hints []string) {
 	if r.Refusal != nil {
 		if _, ok := errors.AsType[*admit.LargeError](r.Refusal); ok {
@@ -210,10 +211,11 @@ func (r fileReport) verdict() (text string, hints []string) {
 	return text, append(hints, "to ask it for its tools, with nothing granted: "+formatFlag("stockade tool info --ask", r.file))
 }
 
-// foreignImports are the imports that only the one host has for which a module was built.
+// foreignImports returns the imports that exist only in the host for which the module was
+// made.
 func (r fileReport) foreignImports() (out []string) {
 	if r.Shape.Kind != wasm.Unknown && r.Shape.Kind != wasm.Library && r.Shape.Kind != wasm.Reactor {
-		return nil // other hosts are known to have them
+		return nil // the hosts of the other kinds have these imports
 	}
 	for _, i := range r.Module.Imports {
 		if i.Module != "wasi_snapshot_preview1" && i.Module != "wasi_unstable" {
@@ -223,12 +225,12 @@ func (r fileReport) foreignImports() (out []string) {
 	return out
 }
 
-// nameList shows names of a module's, as many as fit into a few rows.
-func nameList(of []string) string {
+// nameList joins names that a module has chosen; it shortens a long list.
+func nameList(names []string) string {
 	var out []string
-	for i, name := range of {
-		if i == maxGroupNames && len(of) > i+1 {
-			out = append(out, fmt.Sprintf("and %d more", len(of)-i))
+	for i, name := range names {
+		if i == maxGroupNames && len(names) > i+1 {
+			out = append(out, fmt.Sprintf("and %d more", len(names)-i))
 			break
 		}
 		out = append(out, displayName(name))
@@ -236,11 +238,11 @@ func nameList(of []string) string {
 	return strings.Join(out, ", ")
 }
 
-// plainName matches a name that cannot be taken for anything but one.
+// plainName matches a name that cannot be mistaken for other text.
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_$.:/@#|*\[\]-]{1,80}$`) })
 
-// displayName is a name that a module has given to something. One that is not plain is
-// quoted, in ASCII, and cut off: it could read like words of ours.
+// displayName returns a name that a module has chosen. If it is not plain, it is quoted
+// in ASCII and shortened, because it could look like text of ours.
 func displayName(name string) string {
 	if plainName().MatchString(name) {
 		return name
@@ -253,7 +255,7 @@ func displayName(name string) string {
 	return strconv.QuoteToASCII(short)
 }
 
-// fileJSON is what `tool info --json` prints of a file.
+// fileJSON is the output of `tool info --json` about a file.
 type fileJSON struct {
 	File        string `json:"file"`
 	Kind        string `json:"kind"`
@@ -273,14 +275,14 @@ type fileJSON struct {
 	Hints       []string    `json:"hints,omitempty"`
 }
 
-// namedJSON is an import or an export. Module is that of an import of a core module.
+// namedJSON is an import or an export. Module is set for an import of a core module.
 type namedJSON struct {
 	Module string `json:"module,omitempty"`
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
 }
 
-// specJSON is a tool as its module's section describes it.
+// specJSON is a tool in the words of its module's section.
 type specJSON struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description"`

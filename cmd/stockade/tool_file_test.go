@@ -85,7 +85,7 @@ func writeShape(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), shapes()[args[0]], 0o644))
 }
 
-// inspected is a module as `tool info` looks at it.
+// inspected returns the report of `tool info` about a module.
 func inspected(t *testing.T, code []byte) fileReport {
 	t.Helper()
 	mod := tool.NewModule("m", tool.OriginFile, "./m.wasm", code)
@@ -98,7 +98,7 @@ func inspected(t *testing.T, code []byte) fileReport {
 	return fileReport{"./m.wasm", mod, nil, i}
 }
 
-// shownFile is what a person sees of a file: what stdout and stderr get.
+// shownFile returns the output of `tool info` for a person: stdout and stderr.
 func shownFile(t *testing.T, r fileReport, columns int) (out, hints string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -111,7 +111,7 @@ func shownFile(t *testing.T, r fileReport, columns int) (out, hints string) {
 
 func TestWhatIsSaidOfFilesThatRun(t *testing.T) {
 	for shape, c := range map[string]struct{ says, hints []string }{
-		"native": {[]string{"kind       a tool module for stockade:tool/tools@0.1.0\n", "tools      it says them when it is asked\n", "runs here  yes\n"},
+		"native": {[]string{"kind       a tool module for stockade:tool/tools@0.1.0\n", "tools      it lists them when it is asked\n", "runs here  yes\n"},
 			[]string{"with nothing granted: stockade tool info --ask ./m.wasm"}},
 		"command": {[]string{"kind       a WASI command\n", "missing    of WASI preview 1: sock_open\n", "imports    wasi_snapshot_preview1 (3): sched_yield, sock_open, sock_open\n",
 			"runs here  yes, if it answers --schema as ikigai's tools do, or is described\n"}, []string{"to begin a description: stockade tool describe ./m.wasm", "tool info --ask ./m.wasm"}},

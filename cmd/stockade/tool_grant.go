@@ -18,7 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// allowFlags say what an added module may have.
+// allowFlags are the flags for the allowance of an added module.
 type allowFlags struct {
 	read, write, hosts, secrets []string
 	exec, store                 bool
@@ -30,15 +30,15 @@ func (o *allowFlags) add(cmd *cobra.Command) {
 	f.Var((*stringsFlag)(&o.write), "write", "a directory that it may read and change; may be repeated")
 	f.Var((*stringsFlag)(&o.hosts), "host", "a host that it may reach: HOST, HOST:PORT or http://HOST:PORT; may be repeated")
 	f.Var((*stringsFlag)(&o.secrets), "secret", "a secret that it may use, by its name; may be repeated")
-	f.BoolVar(&o.exec, "exec", false, "let it ask to run commands, each of which you are asked about")
-	f.BoolVar(&o.store, "store", false, "let it keep things in a session, which its other tools read that have this, too")
+	f.BoolVar(&o.exec, "exec", false, "let it ask to run commands; you are asked about each")
+	f.BoolVar(&o.store, "store", false, "let it store data in a session, shared with its other tools that may, too")
 }
 
 func (o allowFlags) isSet() bool {
 	return o.exec || o.store || len(o.read)+len(o.write)+len(o.hosts)+len(o.secrets) > 0
 }
 
-// String is the flags as they follow a command.
+// String returns the flags with a blank before each, for use in a command.
 func (o allowFlags) String() (out string) {
 	for _, f := range []struct {
 		name   string
@@ -57,7 +57,7 @@ func (o allowFlags) String() (out string) {
 	return out
 }
 
-// allowance puts the flags into the form in which they are kept.
+// allowance converts the flags to an allowance. masked are the paths that no tool sees.
 func (o allowFlags) allowance(masked []string) (a tool.Allowance, err error) {
 	for _, d := range []struct {
 		names []string
@@ -93,8 +93,8 @@ func (o allowFlags) allowance(masked []string) (a tool.Allowance, err error) {
 	return a, nil
 }
 
-// subtractFrom takes out of an allowance what the flags name, which need not be there any
-// more or be asked for; all of it if that is nothing.
+// subtractFrom removes the things that the flags name from an allowance, or all of it if
+// no flag is set. The things need not exist.
 func (o allowFlags) subtractFrom(from tool.Allowance) tool.Allowance {
 	if !o.isSet() {
 		return tool.Allowance{}
@@ -110,7 +110,7 @@ func (o allowFlags) subtractFrom(from tool.Allowance) tool.Allowance {
 		into  *[]string
 	}{{o.read, &a.Read}, {o.write, &a.Write}} {
 		for _, name := range d.names {
-			if abs, err := filepath.Abs(name); err == nil { // what it was called then, or what that leads to now
+			if abs, err := filepath.Abs(name); err == nil { // the name at that time, or its present target
 				*d.into = append(*d.into, abs, settings.Resolve(abs))
 			}
 		}
@@ -118,7 +118,8 @@ func (o allowFlags) subtractFrom(from tool.Allowance) tool.Allowance {
 	return from.Without(a)
 }
 
-// grantTo adds what the flags say to what a record allows.
+// grantTo adds the allowance of the flags to a record. inner is the name of a tool of the
+// module; empty: all of its tools.
 func (o allowFlags) grantTo(app *app, r *store.Record, inner string) error {
 	if !o.isSet() {
 		return nil
@@ -128,7 +129,7 @@ func (o allowFlags) grantTo(app *app, r *store.Record, inner string) error {
 		return err
 	}
 	name, asks := r.Name+prefixIfSet(":", inner), registry.WantsOf(onlyTool(r.Manifest, inner))
-	if err := asks.CheckAllowance(a); err != nil { // it would mean nothing
+	if err := asks.CheckAllowance(a); err != nil { // it would have no effect
 		return usageError(name+" asks for: "+asks.String(), "%s %v", name, err)
 	}
 	if r.Allowances == nil {
@@ -138,7 +139,7 @@ func (o allowFlags) grantTo(app *app, r *store.Record, inner string) error {
 	return nil
 }
 
-// onlyTool is a manifest with one tool; inner empty: with all.
+// onlyTool returns a manifest with one tool; all of them if inner is empty.
 func onlyTool(m tool.Manifest, inner string) tool.Manifest {
 	if inner != "" {
 		m.Tools = slices.DeleteFunc(slices.Clone(m.Tools), func(s tool.Spec) bool { return s.Name != inner })
@@ -154,10 +155,10 @@ func newToolGrantCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "grant NAME[:TOOL]", Short: "Let a module use files, hosts, secrets, commands or a store",
 		Long: `Let a module that you have added, or one of its tools, use what it asks for, and no
-more than you name. What you grant is yours: no project can grant anything. It
-holds for this version and for later ones of the same publisher that say and ask
-the same. Every layer of the policy narrows it further, and what asks a question
-asks it as before.
+more than you name. Only you can grant it: a project cannot. A grant holds for this
+version, and for later ones of the same publisher with the same description and
+requests. Every layer of the policy can narrow it further, and calls that ask a
+question still ask it.
 
 Without flags it shows what is granted. --revoke takes back what the flags name,
 or everything.`,
@@ -183,10 +184,10 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 		switch {
 		case revoke:
 			changed := false
-			for of, allowed := range r.Allowances {
-				if inner == "" || of == inner {
+			for toolName, allowed := range r.Allowances {
+				if inner == "" || toolName == inner {
 					left := o.subtractFrom(allowed)
-					r.Allowances[of], changed = left, changed || !left.Equal(allowed)
+					r.Allowances[toolName], changed = left, changed || !left.Equal(allowed)
 				}
 			}
 			if !changed {
@@ -221,7 +222,7 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 	return nil
 }
 
-// grantExample is the flags that would give a module what it asks for.
+// grantExample returns flags that would give a module everything it asks for.
 func grantExample(w registry.Wants, work string) string {
 	var out []string
 	dir, ok := shellword.Quote(work)

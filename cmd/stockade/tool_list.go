@@ -18,19 +18,19 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// addedJSON is what `tool list --json` prints of a tool that was added, beside what it
-// prints of all. Of these tools it has those that are switched off, too.
+// addedJSON is the additional part of an added tool in the output of `tool list --json`.
+// The output has added tools that are switched off, too.
 type addedJSON struct {
-	off            string            // why it is not offered; empty: it is
+	off            string            // reason why it is not offered; empty: it is offered
 	Version        string            `json:"version,omitempty"`
 	Source         string            `json:"source"`
 	ManifestDigest string            `json:"manifest_digest,omitempty"`
 	Signer         string            `json:"signer,omitempty"`
 	Keys           []string          `json:"keys,omitempty"`
-	Project        string            `json:"project,omitempty"` // the workspace in which it counts; empty: any
-	Kind           string            `json:"kind,omitempty"`    // the ABI of one that was made for another host
+	Project        string            `json:"project,omitempty"` // the only workspace in which it is offered; empty: all
+	Kind           string            `json:"kind,omitempty"`    // ABI of a module that was made for another host
 	Asks           tool.Capabilities `json:"asks"`
-	Inferred       bool              `json:"inferred,omitempty"` // it does not say what it asks for
+	Inferred       bool              `json:"inferred,omitempty"` // the module does not declare its wants
 	Allowed        tool.Allowance    `json:"allowed"`
 }
 
@@ -45,8 +45,8 @@ func addedAsJSON(r store.Record, t registry.AddedTool) *addedJSON {
 	return out
 }
 
-// listAdded shows the modules that were added: a row for each, and below it where it
-// is from and what it may use.
+// listAdded shows the added modules: a row for each, and below it its source and its
+// allowance.
 func listAdded(s *stdio, modules []registry.AddedModule) error {
 	if len(modules) == 0 {
 		return nil
@@ -81,10 +81,10 @@ func listAdded(s *stdio, modules []registry.AddedModule) error {
 	return nil
 }
 
-// signer is who has signed a module, in a table.
+// signer returns the signer of a module for a table.
 func signer(m registry.AddedModule) string { return terminal.Line(cmp.Or(m.Record.Signer, "nobody")) }
 
-// stateOf says whether the tools of a module are offered.
+// stateOf describes whether the tools of a module are offered.
 func stateOf(m registry.AddedModule) string {
 	off := 0
 	for _, t := range m.Tools {
@@ -103,7 +103,7 @@ func stateOf(m registry.AddedModule) string {
 	return "on"
 }
 
-// infoAdded shows a module that was added.
+// infoAdded shows an added module.
 func (a *app) infoAdded(m registry.AddedModule) error {
 	r := m.Record
 	width := a.s.width()
@@ -135,7 +135,7 @@ func (a *app) infoAdded(m registry.AddedModule) error {
 	for _, key := range slices.Sorted(maps.Keys(r.Manifest.Config)) {
 		texts = append(texts, fmt.Sprintf("config: %s = %s", key, tool.Marshal(r.Manifest.Config[key])))
 	}
-	for _, text := range texts { // in words of the module's
+	for _, text := range texts { // texts by the module's author
 		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.quotedRows("", "", text, textRows), "\n"))
 	}
 	fmt.Fprintln(a.s.out)
@@ -158,10 +158,11 @@ func (a *app) infoAdded(m registry.AddedModule) error {
 	return nil
 }
 
-// infoColumns is how wide the titles of an info are.
+// infoColumns is the width of the titles in the output of `tool info`.
 const infoColumns = 9
 
-// infoLine is a line of an info, in as many rows as it needs; nothing if it is empty.
+// infoLine prints a title and its text, in as many rows as the text needs; nothing if the
+// text is empty.
 func (a *app) infoLine(title, text string) {
 	if text == "" {
 		return
@@ -172,8 +173,8 @@ func (a *app) infoLine(title, text string) {
 	}
 }
 
-// infoAddedTool shows one tool of a module that was added: first what it is and may
-// do, then what its module says of it, behind bars.
+// infoAddedTool shows a tool of an added module: first its properties and its allowance,
+// then the texts of the module, behind bars.
 func (a *app) infoAddedTool(m registry.AddedModule, t registry.AddedTool) error {
 	r, e := m.Record, t.Entry
 	a.infoLine("tool", t.Name)
@@ -209,8 +210,8 @@ func (a *app) infoAddedTool(m registry.AddedModule, t registry.AddedTool) error 
 	return nil
 }
 
-// warnIfBroken warns of a module that is not there any more, or not as it was added. What
-// the record says of it is true all the same.
+// warnIfBroken warns of a module whose file is missing or changed. The facts in its
+// record stay true.
 func (a *app) warnIfBroken(r store.Record) {
 	if _, err := a.moduleStore().Module(r).Read(); err != nil {
 		a.warn(err.Error(), "")
@@ -219,10 +220,10 @@ func (a *app) warnIfBroken(r store.Record) {
 
 func newToolVerifyCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "verify", Short: "Hold all modules against what was approved, offline",
-		Long: `Hash all modules that you have added and hold them, their manifests and their
-signatures against what you approved, and what stockade.lock of this workspace
-says against both. Nothing is fetched, and nothing is changed.
+		Use: "verify", Short: "Compare all modules with what you approved, offline",
+		Long: `Hash all modules that you have added. Compare them, their manifests and their
+signatures with what you approved, and stockade.lock of this workspace with both.
+Nothing is fetched, and nothing is changed.
 
 ` + exitHelp,
 		Example: "  stockade tool verify", Args: cobra.NoArgs,

@@ -28,24 +28,24 @@ func newToolLockCmds(a *app) []*cobra.Command {
 	lockCmd := &cobra.Command{
 		Use: "lock [NAME...]", Short: "Write modules that you have into stockade.lock",
 		Long: `Write modules that you have added into stockade.lock of the workspace: their names,
-versions, sources and SHA-256. Commit the file. Whoever clones the project is asked
-once about all that it names, and gets the same bytes. Without a name, the modules
-that are in it are brought up to date with what you have.
+versions, sources and SHA-256. Commit the file. People who clone the project are
+asked once about all modules in it, and get the same bytes. Without a name, the
+modules in the file are updated to the ones that you have.
 
-What a module may use is never in the file: each person allows that.`,
+The file never says what a module may use: each person allows that.`,
 		Example: "  stockade tool lock weather\n  stockade tool lock\n  stockade tool lock --remove weather",
 		RunE:    func(_ *cobra.Command, args []string) error { return runToolLock(a, args, remove) },
 	}
 	lockCmd.Flags().BoolVar(&remove, "remove", false, "take the modules out of the file")
 	var yes reviewedYes
 	sync := &cobra.Command{
-		Use: "sync", Short: "Show the modules of the project, and get them",
+		Use: "sync", Short: "Show the modules of the project, and fetch them",
 		Long: `Show the modules that stockade.lock names and those in .stockade/tools, with what is
-new since you agreed the last time, and get them if you say yes. Nothing is fetched
-before that, and nothing with your credentials. An address inside your network, or
-your own machine, is reached only if your rules or --allow-net have it. Each module
-has to be, to the byte, the one that is named. A module in .stockade/tools counts
-with the file that you have seen, and no other.
+new since you agreed the last time, and fetch them if you say yes. Nothing is
+fetched before that, and nothing with your credentials. An address inside your
+network, or your own machine, is reached only if your rules or --allow-net permit
+it. Each module must have exactly the bytes that stockade.lock names. A module in
+.stockade/tools is offered only with the bytes that you have seen.
 
 --yes --sha256 HASH is for scripts: it agrees to the stockade.lock that was reviewed.
 
@@ -55,7 +55,7 @@ with the file that you have seen, and no other.
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runToolSync(cmd.Context(), a, yes) },
 	}
 	yes.add(sync, "agree without a question; needs --sha256", registry.LockName)
-	sync.Flags().BoolVar(&a.flags.large, "large", false, "get modules that are large, or have large functions, too, which take long to compile")
+	sync.Flags().BoolVar(&a.flags.large, "large", false, "also fetch modules that are large or have large functions; compiling them takes long")
 	addReachFlag(sync, a)
 	return []*cobra.Command{lockCmd, sync}
 }
@@ -91,7 +91,7 @@ func runToolLock(a *app, names []string, remove bool) error {
 		}
 		i, inner, err := registry.Find(records, name, &registry.Project{Workspace: a.Workspace})
 		if err != nil || inner != "" || records[i].System {
-			return usageError("`stockade tool list` shows the modules that you have added", "%q is no module that you have added", name)
+			return usageError("`stockade tool list` shows the modules that you have added", "%q is not a module that you have added", name)
 		}
 		m, err := registry.PinnedLockEntry(records[i], a.Workspace)
 		if errors.Is(err, registry.ErrDescribed) {
@@ -114,16 +114,16 @@ func runToolLock(a *app, names []string, remove bool) error {
 	return nil
 }
 
-// askProject asks about the modules of a project that a person has not agreed to, where
-// the command may ask. Nothing is fetched before the yes. Without one they do not
-// count.
+// askProject asks about modules of a project that the person has not agreed to, if the
+// command may ask. Nothing is fetched before the yes. Without a yes these modules are not
+// offered.
 func (a *app) askProject(ctx context.Context, p *registry.Project) error {
-	if p.Empty() { // as most are: the records are read once, then
+	if p.Empty() { // most projects are: this saves reading the records
 		return nil
 	}
 	records, err := a.moduleStore().Records()
 	if err != nil || p.IsAgreed(records) || a.flags.locked {
-		return nil // what cannot be read, or is not as it is locked, is said where the modules are listed
+		return nil // listing the modules reports the errors
 	}
 	if err := a.checkMayAdd(); err != nil {
 		a.warn("the modules of this project are not offered, because "+err.Error(), "")
@@ -133,7 +133,7 @@ func (a *app) askProject(ctx context.Context, p *registry.Project) error {
 	if err != nil {
 		return err
 	}
-	if err := checkClaims(p, rules); err != nil { // the program goes on without the modules
+	if err := checkClaims(p, rules); err != nil { // the program continues without the modules
 		reportError(a.s, ctx, err)
 		a.warn("the modules of this project are not offered", "")
 		return nil
@@ -151,7 +151,7 @@ func (a *app) askProject(ctx context.Context, p *registry.Project) error {
 	if err != nil || !yes {
 		return err
 	}
-	if err := a.syncProject(ctx, p, rules); err != nil { // the program goes on without the modules
+	if err := a.syncProject(ctx, p, rules); err != nil { // the program continues without the modules
 		reportError(a.s, ctx, err)
 		a.warn("the modules of this project are not offered", "")
 	}
@@ -177,16 +177,16 @@ func runToolSync(ctx context.Context, a *app, yes reviewedYes) error {
 		a.s.note("the project names no modules: there is no %s, and nothing in .stockade/tools", registry.LockName)
 		return nil
 	case p.IsAgreed(records):
-		a.s.note("all that the project names is here, as it says")
+		a.s.note("all modules that the project names are here, unchanged")
 		return nil
 	case len(a.Ceiling.ModulesClosed) > 0:
 		return a.checkMayAdd()
 	case checkClaims(p, rules) != nil:
 		return checkClaims(p, rules)
 	case yes.yes && len(p.Files) > 0:
-		return usageError("sync where you can be asked", "--sha256 is that of %s, and there are modules in .stockade/tools", registry.LockName)
+		return usageError("sync where you can be asked", "--sha256 covers %s only, and there are modules in .stockade/tools", registry.LockName)
 	case yes.yes && !yes.matches(p.LockSHA256):
-		return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; nothing is fetched", registry.LockName, p.LockSHA256)
+		return usageError("review it again: it is not the one that was reviewed", "%s has the SHA-256 %s; nothing is fetched", registry.LockName, p.LockSHA256)
 	case yes.yes:
 		return a.syncProject(ctx, p, rules)
 	}
@@ -206,7 +206,8 @@ func runToolSync(ctx context.Context, a *app, yes reviewedYes) error {
 	return a.syncProject(ctx, p, rules)
 }
 
-// checkClaims refuses a lockfile that gives a module a signer who cannot have signed it.
+// checkClaims returns an error if the lockfile names a signer whom the person knows, or a
+// similar name, without a key of that signer.
 func checkClaims(p *registry.Project, rules *trust.Rules) error {
 	if err := registry.CheckClaims(p.Lock, rules); err != nil {
 		return &exitErr{code: exitDenied, message: err.Error() + "; nothing is fetched", hint: "ask whoever wrote the file; `stockade tool trust list` shows the keys that you know"}
@@ -214,7 +215,7 @@ func checkClaims(p *registry.Project, rules *trust.Rules) error {
 	return nil
 }
 
-// askSync asks once about all that a project names.
+// askSync asks once about all modules of a project.
 func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *registry.Project, records []store.Record, rules *trust.Rules) (bool, error) {
 	card := func(all bool) func() string {
 		return func() string { return syncCard(p, records, rules, columnsOf(in), all) }
@@ -223,11 +224,11 @@ func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *regist
 	return answer == 'y', err
 }
 
-// syncRows is how many modules, and how many differences, a question shows before "?".
+// syncRows limits the modules, and the differences, that the question shows before "?".
 const syncRows = 4
 
-// syncCard lists the modules of a project, and first what is different from what was
-// agreed to. All that the project says stands behind bars.
+// syncCard lists the modules of a project, with the differences from the agreed state
+// first. Texts of the project stand behind bars.
 func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, width int, all bool) string {
 	var b strings.Builder
 	list := func(rows [][]string) {
@@ -252,10 +253,10 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 				fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanize.Bytes(m.Bytes), m.Source),
 				"  wants " + m.Wants,
 			}
-			if m.Signer != "" { // which is for the person's own keys to say, and they have seen nothing yet
+			if m.Signer != "" { // only the lockfile says so: no signature was checked yet
 				texts = append(texts, "  names "+keyOwnersText(m, rules)+", and says that it is signed by "+m.Signer)
 			}
-			if all { // it begins at the bar, to be in one row
+			if all { // the title begins at the bar, to stay in one row
 				texts = append(texts, "sha256 "+m.Digest)
 				if len(m.Keys) > 0 {
 					texts = append(texts, "keys "+strings.Join(m.Keys, ", "))
@@ -267,7 +268,7 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 		}
 	}
 	for _, f := range p.Files {
-		texts := []string{fmt.Sprintf("%s, %s", f.Source, humanize.Bytes(f.Bytes)), "  says what it is when it is asked, which is after a yes"}
+		texts := []string{fmt.Sprintf("%s, %s", f.Source, humanize.Bytes(f.Bytes)), "  its tools are not known before a yes: it has to be asked"}
 		if m, ok := p.ReadManifest(f); ok {
 			texts = []string{
 				fmt.Sprintf("%s %s, %s, %s", m.Name, cmp.Or(m.Version, "(no version)"), humanize.Bytes(f.Bytes), f.Source),
@@ -285,7 +286,7 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 		rows = append(rows, texts)
 	}
 	fmt.Fprintf(&b, "\n  This project brings %s along. You are asked once for all of them.\n", humanize.Plural(len(rows), "module"))
-	if hosts := hostsOf(p.Lock); len(hosts) > 0 { // also those of rows that are left out
+	if hosts := hostsOf(p.Lock); len(hosts) > 0 { // also hosts of rows that are left out
 		fmt.Fprintf(&b, "  A yes asks %s:\n%s%s\n", humanize.Plural(len(hosts), "host"), prompt.Bar, fit(strings.Join(hosts, ", "), prompt.Room(width)))
 	}
 	if before := p.AgreedLock(records); before != nil && p.Lock != nil {
@@ -293,10 +294,10 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 		for _, difference := range lock.Diff(before, p.Lock) {
 			differences = append(differences, []string{difference})
 		}
-		if len(differences) > 0 { // else it is a module in .stockade/tools
+		if len(differences) > 0 { // otherwise it is a module in .stockade/tools
 			fmt.Fprintf(&b, "  different from what you agreed to:\n")
 			list(differences)
-			fmt.Fprintf(&b, "  all that it names now:\n")
+			fmt.Fprintf(&b, "  all modules that it names now:\n")
 		}
 	}
 	list(rows)
@@ -304,8 +305,8 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 	return b.String()
 }
 
-// keyOwnersText says to whom the keys that a lockfile names belong, according to trust.toml, or
-// that none of them is known.
+// keyOwnersText names the owners of a lockfile's keys, according to trust.toml, or states
+// that no key is known.
 func keyOwnersText(m lock.Module, rules *trust.Rules) string {
 	if owners := rules.Owners(m.Keys...); len(owners) > 0 {
 		return "a key of " + strings.Join(owners, " and of ") + ", whom you know"
@@ -313,7 +314,7 @@ func keyOwnersText(m lock.Module, rules *trust.Rules) string {
 	return "no key that you know"
 }
 
-// hostsOf are the hosts from which the modules of a lockfile would be fetched.
+// hostsOf returns the hosts from which the modules of a lockfile would be fetched.
 func hostsOf(f *lock.File) (out []string) {
 	if f == nil {
 		return nil
@@ -328,7 +329,7 @@ func hostsOf(f *lock.File) (out []string) {
 	return slices.Compact(out)
 }
 
-// syncProject gets all that a project names, and keeps all of it or nothing.
+// syncProject fetches all modules of a project, and adds all of them or none.
 func (a *app) syncProject(ctx context.Context, p *registry.Project, rules *trust.Rules) error {
 	var reviews []*registry.Review
 	claims := map[*registry.Review]string{}
@@ -383,7 +384,7 @@ func (a *app) syncProject(ctx context.Context, p *registry.Project, rules *trust
 	return nil
 }
 
-// fetchLocked gets one module of a lockfile: what is in the store already is not fetched.
+// fetchLocked fetches a module of a lockfile, unless the store has it already.
 func (a *app) fetchLocked(ctx context.Context, m lock.Module) (*source.Candidate, error) {
 	if c, ok := registry.CandidateFromStore(a.moduleStore(), m); ok {
 		return c, nil
@@ -391,7 +392,7 @@ func (a *app) fetchLocked(ctx context.Context, m lock.Module) (*source.Candidate
 	ref := m.Source
 	if m.IsLocal() {
 		ref = filepath.Join(a.Workspace, filepath.FromSlash(ref))
-		// A link could lead to what is none of the project's.
+		// A link could lead out of the project.
 		if real, err := filepath.EvalSymlinks(ref); err != nil || real != ref {
 			return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s: %s is not in the project, or is reached through a link; nothing is added", m.Name, m.Source)}
 		}

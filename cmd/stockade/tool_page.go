@@ -12,12 +12,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// pageColumns is how wide a page of the help is, with the column that a terminal leaves
-// free.
+// pageColumns is the width of a page of the help, including the column that a terminal
+// leaves free.
 const pageColumns = 80
 
-// toolPage is the page of a built-in tool, help/tools/NAME.md: what `tool info` shows,
-// without what depends on the machine.
+// toolPage returns the page of a built-in tool, help/tools/NAME.md: the output of `tool
+// info` without the parts that depend on the machine.
 func toolPage(e *tool.Entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s: a tool of the module %s\n\n", e.Name, e.Module.Name)
@@ -35,7 +35,7 @@ func toolPage(e *tool.Entry) string {
 	return b.String()
 }
 
-// callOf is how the command line of a call of a tool begins.
+// callOf returns the beginning of the command line that calls a tool.
 func callOf(e *tool.Entry) string {
 	name := e.Name
 	if e.Module.Origin == tool.OriginFile {
@@ -46,8 +46,8 @@ func callOf(e *tool.Entry) string {
 	return "stockade call " + name
 }
 
-// describeTool prints what the manifest says about a tool. What a stranger says stands
-// behind a bar.
+// describeTool prints the manifest's description of a tool. Text of a stranger stands
+// behind a bar, below the line says.
 func (a *app) describeTool(e *tool.Entry, says string) {
 	if e.Module.Origin == tool.OriginBuiltin {
 		fmt.Fprintf(a.s.out, "\n%s", toolpage.WrapText("", e.Description, a.s.width()))
@@ -63,7 +63,7 @@ func (a *app) describeTool(e *tool.Entry, says string) {
 	}
 }
 
-// partTitles are the titles of what a stranger says.
+// partTitles are the titles above texts of a stranger.
 var partTitles = map[string]string{
 	"Arguments": "Its arguments:", "Examples": "Calls of it, as its author has written them:", "Limits": "Its limits:", "Errors": "Its errors:",
 }

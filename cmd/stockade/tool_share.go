@@ -24,14 +24,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// newToolShareCmds are the commands of an author who shares a module.
+// newToolShareCmds returns the commands for authors who share a module.
 func newToolShareCmds(a *app) []*cobra.Command {
 	var algorithm string
 	key := &cobra.Command{
 		Use: "key FILE", Short: "Make a key that signs modules",
-		Long: `Make a key. FILE is the private one, which nobody else must have; FILE.pub is the
-public one, which whoever adds your modules trusts: ` + "`stockade tool trust add`" + `.
-cosign writes keys that can be trusted, too.`,
+		Long: `Make a key. FILE is the private key, which nobody else must have; FILE.pub is the
+public key. People who add your modules trust it: ` + "`stockade tool trust add`" + `.
+They can also trust keys of cosign.`,
 		Example: "  stockade tool key ~/keys/tools.key", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return runToolKey(a, args[0], sign.Algorithm(algorithm)) },
 	}
@@ -43,7 +43,7 @@ cosign writes keys that can be trusted, too.`,
 	)
 	signCmd := &cobra.Command{
 		Use: "sign FILE.wasm --key KEY", Short: "Sign a module, into a file beside it",
-		Long: `Sign a module: its bytes, name, version and all that it says and asks for. The
+		Long: `Sign a module: its bytes, name, version, description and requests. The
 signature is written into FILE.wasm` + source.SignatureSuffix + `, to be shared with the module.
 It holds for the repository that --repository names, or for the file itself.`,
 		Example: "  stockade tool sign weather.wasm --key ~/keys/tools.key\n" +
@@ -54,20 +54,20 @@ It holds for the repository that --repository names, or for the file itself.`,
 		},
 	}
 	signCmd.Flags().StringVar(&keyFile, "key", "", "the file of the private key")
-	signCmd.Flags().StringVar(&repository, "repository", "", "HOST/REPOSITORY from which it is to be added; empty: the file")
+	signCmd.Flags().StringVar(&repository, "repository", "", "HOST/REPOSITORY from which people will add it; empty: they add the file")
 	signCmd.Flags().DurationVar(&expires, "expires", 0, "how long the signature can be used to add the module, for example 8760h (default: for ever)")
 
 	var pushKey string
 	var force bool
 	push := &cobra.Command{
 		Use: "push FILE.wasm oci://HOST/REPOSITORY:TAG", Short: "Push a module to a registry, with its signature",
-		Long: `Push a module to a registry, in the layout that the CNCF has for WebAssembly, and its
+		Long: `Push a module to a registry, in the CNCF's layout for WebAssembly, and its
 signature beside it: the one that --key makes, or that of
-FILE.wasm` + source.SignatureSuffix + `. Without a tag it is the version. A path instead of oci://
+FILE.wasm` + source.SignatureSuffix + `. The default tag is the version. A path instead of oci://
 is an OCI layout, for machines without a network.
 
-A tag that is a version, such as 1.2.0, takes that version only, and only once;
---force pushes all the same. Other tags, such as latest, may move.
+A tag that is a version, such as 1.2.0, can only be pushed for that version, and
+once; --force pushes all the same. Other tags, such as latest, may move.
 
 Your credentials are those that docker has for the registry.`,
 		Example: "  stockade tool push weather.wasm oci://registry.example.org/tools/weather:1.2.0 --key ~/keys/tools.key\n" +
@@ -78,7 +78,7 @@ Your credentials are those that docker has for the registry.`,
 		},
 	}
 	push.Flags().StringVar(&pushKey, "key", "", "sign it for this repository with the private key in this file")
-	push.Flags().BoolVar(&force, "force", false, "push onto the tag of another version, or of one that is published with other bytes")
+	push.Flags().BoolVar(&force, "force", false, "push even if the tag names another version, or is published with other bytes")
 	addReachFlag(push, a)
 	return []*cobra.Command{key, signCmd, push}
 }
@@ -114,7 +114,7 @@ func runToolKey(a *app, path string, algorithm sign.Algorithm) error {
 	return nil
 }
 
-// readKey reads a private key that only its owner can read.
+// readKey reads a private key. It returns an error if other users can read the file.
 func readKey(path string) (sign.PrivateKey, error) {
 	if path == "" {
 		return sign.PrivateKey{}, usageError("stockade tool key FILE makes one", "--key names the file of a private key")
@@ -137,7 +137,8 @@ func readKey(path string) (sign.PrivateKey, error) {
 	return k, nil
 }
 
-// readPacked reads a module that can be shared: one that says what it is without being run.
+// readPacked reads a module that can be shared: it must describe itself without being
+// run.
 func (a *app) readPacked(ctx context.Context, file string) (*tool.Module, tool.Manifest, error) {
 	mod, err := registry.ReadModule(file)
 	if err != nil {
@@ -157,7 +158,7 @@ func (a *app) readPacked(ctx context.Context, file string) (*tool.Module, tool.M
 	return mod, m, nil
 }
 
-// signModule is a signature over a module; expires 0: for ever.
+// signModule returns a signature over a module. expires is its validity; 0: forever.
 func signModule(mod *tool.Module, m tool.Manifest, repository string, expires time.Duration, k sign.PrivateKey) ([]byte, error) {
 	st := registry.Statement(mod, m, repository)
 	st.Issued = time.Now()
@@ -203,10 +204,10 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 	if err != nil {
 		return err
 	}
-	of := strings.TrimPrefix(tag, "v")
-	once := !force && sign.ValidVersion(of)
-	if once && semver.Compare("v"+of, "v"+m.Version) != 0 {
-		return usageError("push it without a tag, or with a tag that is no version, such as latest; --force pushes it all the same", "the module is version %s, and the tag %s is that of another one", m.Version, tag)
+	tagVersion := strings.TrimPrefix(tag, "v")
+	once := !force && sign.ValidVersion(tagVersion)
+	if once && semver.Compare("v"+tagVersion, "v"+m.Version) != 0 {
+		return usageError("push it without a tag, or with a tag that is no version, such as latest; --force pushes it all the same", "the module has version %s, and the tag %s names another one", m.Version, tag)
 	}
 	var envelopes [][]byte
 	beside, err := os.ReadFile(file + source.SignatureSuffix)
@@ -237,7 +238,7 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 	}
 	digest, named, err := push(ctx, code, oci.Meta{Title: m.Name + ".wasm", Version: m.Version, Description: registryDescription(m), Created: time.Unix(0, 0), NoOverwrite: once}, envelopes)
 	if errors.Is(err, oci.ErrPublished) {
-		return usageError("give the module another version, and build it again; --force pushes it all the same, and whoever has added it is asked about other bytes of the same version", "%v", err)
+		return usageError("give the module another version, and build it again; --force pushes it all the same, and people who have added it are asked about other bytes of the same version", "%v", err)
 	}
 	if err != nil {
 		return fetchError(ref, err)
@@ -249,7 +250,8 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 	return nil
 }
 
-// pusher pushes a module, and says what it is called where it is then.
+// pusher pushes a module. It returns the digest and the full name of the module at its
+// destination.
 type pusher func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (digest, named string, err error)
 
 // looksLikeHost reports whether the first part of a path could be the host of a registry.
@@ -258,8 +260,8 @@ func looksLikeHost(path string) bool {
 	return !filepath.IsAbs(path) && first != "." && first != ".." && (strings.ContainsAny(first, ".:") || strings.EqualFold(first, "localhost"))
 }
 
-// pushTarget is where a module is pushed to: a registry or a layout. Repository is
-// what a signature is for, empty for a layout.
+// pushTarget returns the destination of a push: a registry or a layout. repository is the
+// name that a signature covers, empty for a layout.
 func (a *app) pushTarget(file, ref, version string) (repository, tag string, push pusher, err error) {
 	usage := "stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG"
 	if !strings.HasPrefix(ref, oci.Scheme) {
@@ -301,7 +303,7 @@ func (a *app) pushTarget(file, ref, version string) (repository, tag string, pus
 	}, nil
 }
 
-// registryDescription is one line about a module, for a registry.
+// registryDescription returns a line about a module for a registry.
 func registryDescription(m tool.Manifest) string {
 	var names []string
 	for _, s := range m.Tools {

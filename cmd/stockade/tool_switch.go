@@ -90,7 +90,7 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 		on         bool
 	}{
 		{"enable", "Offer a module, or one of its tools, again", true},
-		{"disable", "Offer a module, or one of its tools, no more", false},
+		{"disable", "Stop offering a module, or one of its tools", false},
 	} {
 		out = append(out, &cobra.Command{
 			Use: c.use + " NAME[:TOOL]...", Short: c.short,
@@ -102,8 +102,8 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 	return out
 }
 
-// notAddedError says how a tool or a module that is built in is switched, and of any other
-// name what was added.
+// notAddedError returns the error for a name that no added module has. For a built-in
+// tool or module, the hint explains how to switch it; on is set for switching on.
 func notAddedError(name string, on bool, err error) error {
 	builtin, noBuiltin := registry.Builtin()
 	if noBuiltin != nil || !slices.ContainsFunc(builtin.Entries(), func(e *tool.Entry) bool { return name == e.Name || name == e.Module.Name }) {
@@ -116,8 +116,8 @@ func notAddedError(name string, on bool, err error) error {
 	return usageError(fmt.Sprintf("%s = [%q] in your agent.toml switches it off: see `stockade help tools`", policy.OffKey, name), "%s is built in, and no module that was added", name)
 }
 
-// reportSwitchedOn says which modules and tools are offered after a person has switched them
-// on, and why the others are not all the same.
+// reportSwitchedOn prints the modules and tools that are offered after a person has
+// switched them on, and for the others the reason why they are not.
 func (a *app) reportSwitchedOn(names []string) (err error) {
 	project := a.project()
 	system, _ := registry.SystemFiles(systemTools().Path)

@@ -18,7 +18,7 @@ import (
 
 func newToolTrustCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "trust", Short: "Whose signatures over modules count",
+		Use: "trust", Short: "List, add and remove trusted publishers of modules",
 		Long: "List, add and remove the publishers whose signatures count, and revoke keys and\nmodules. They are in trust.toml beside your agent.toml: see `stockade help trust`.",
 	}
 	list := &cobra.Command{
@@ -31,7 +31,7 @@ func newToolTrustCmd(a *app) *cobra.Command {
 	)
 	add := &cobra.Command{
 		Use: "add NAME KEY...", Short: "Let the signatures of a publisher count",
-		Long: `Let the signatures of a publisher count. NAME is how the signer is shown. KEY is a
+		Long: `Let the signatures of a publisher count. NAME is shown as the signer. KEY is a
 file with a public key, as ` + "`stockade tool key`" + ` and cosign write it, or the key
 itself, such as ed25519:... A namespace is a repository with all below it, a host,
 or file:NAME for the module of that name that comes as a file.`,
@@ -68,7 +68,7 @@ or file:NAME for the module of that name that comes as a file.`,
 	}
 	add.Flags().Var((*stringsFlag)(&p.Namespaces), "namespace", "what the publisher may sign; may be repeated")
 	add.Flags().IntVar(&p.Threshold, "threshold", 1, "how many of the keys have to sign")
-	add.Flags().StringVar(&expires, "expires", "", "the day from which nothing new is taken from the publisher, such as 2028-01-01 (default: never)")
+	add.Flags().StringVar(&expires, "expires", "", "the day from which on nothing new of the publisher is accepted, such as 2028-01-01 (default: never)")
 	remove := &cobra.Command{
 		Use: "remove NAME", Short: "Forget a publisher", Example: "  stockade tool trust remove example.org", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -81,9 +81,9 @@ or file:NAME for the module of that name that comes as a file.`,
 	}
 	var why string
 	revoke := &cobra.Command{
-		Use: "revoke KEY|sha256:HEX", Short: "Take nothing any more that a key has signed, or that has this digest",
-		Long: `Revoke a key, by its file, itself or its ID, or a module, by its SHA-256 or that of
-its manifest. ` + "`stockade tool verify`" + ` then names what you have of it.`,
+		Use: "revoke KEY|sha256:HEX", Short: "Reject modules that a key has signed, or that have this digest",
+		Long: `Revoke a key, by its file, its text or its ID, or a module, by its SHA-256 or that of
+its manifest. ` + "`stockade tool verify`" + ` then names the affected modules that you have.`,
 		Example: "  stockade tool trust revoke ed25519:3bf0a9e1c2d4f5061728394a5b6c7d8e --why stolen", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			v := trust.Revocation{Digest: args[0], Why: why}
@@ -104,12 +104,12 @@ its manifest. ` + "`stockade tool verify`" + ` then names what you have of it.`,
 			return nil
 		},
 	}
-	revoke.Flags().StringVar(&why, "why", "", "what others should know of it")
+	revoke.Flags().StringVar(&why, "why", "", "the reason, for others to read")
 	cmd.AddCommand(list, add, remove, revoke)
 	return cmd
 }
 
-// trustError says that a change of trust.toml is not possible.
+// trustError returns the error of a change of trust.toml with a hint.
 func trustError(err error) error {
 	if errors.As(err, new(*exitErr)) {
 		return err
@@ -130,7 +130,7 @@ func publicKey(word string) (sign.PublicKey, error) {
 		return sign.PublicKey{}, err
 	}
 	if b, _ := pem.Decode(data); b != nil && strings.Contains(b.Type, "PRIVATE") {
-		return sign.PublicKey{}, usageError("name "+word+".pub", "%s holds a private key; the public one is meant", word)
+		return sign.PublicKey{}, usageError("name "+word+".pub", "%s holds a private key; name the public one", word)
 	}
 	k, err := sign.ParsePublicKeyPEM(data)
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 func newToolUpdateCmd(a *app) *cobra.Command {
 	var yes reviewedYes
 	cmd := &cobra.Command{
-		Use: "update [NAME]", Short: "Take newer versions of what you have added",
-		Long: `Fetch each module, or one, from where it came. If it is another one now, a version
-by the same publisher that says and asks the same takes its place at once, and
-what you have allowed stays. Whatever else has changed is shown, and the module is
-switched off until you decide. A newer version under another tag is told, not taken.
+		Use: "update [NAME]", Short: "Update the modules that you have added",
+		Long: `Fetch each module, or one, from its source. A new version by the same publisher,
+with the same description and requests, replaces the old one at once, and keeps
+what you have allowed. Any other change is shown, and the module is switched off
+until you decide. A newer version under another tag is mentioned, and not used.
 
 ` + exitHelp,
 		Example: "  stockade tool update\n  stockade tool update weather\n  stockade tool update --yes --sha256 HASH weather",
@@ -35,8 +35,8 @@ switched off until you decide. A newer version under another tag is told, not ta
 			return runToolUpdate(cmd.Context(), a, name, yes)
 		},
 	}
-	yes.add(cmd, "take the new one without a question; needs --sha256 and a name", "module")
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "take a module that is large, or has large functions, too, which takes long to compile")
+	yes.add(cmd, "accept the new one without a question; needs --sha256 and a name", "module")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "also accept a module that is large or has large functions; compiling it takes long")
 	addReachFlag(cmd, a)
 	return cmd
 }
@@ -87,8 +87,8 @@ func runToolUpdate(ctx context.Context, a *app, name string, yes reviewedYes) er
 	return &exitErr{code: exitError, message: humanize.Plural(len(errs), "module") + " of " + fmt.Sprint(len(records)) + " could not be updated"}
 }
 
-// updateOne takes the newest version of one module, if a person need not be asked or
-// says yes. The module is switched off while it is not decided.
+// updateOne updates one module to its newest version, if that needs no question or the
+// person says yes. The module is switched off until the question is answered.
 func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewedYes) error {
 	candidate, err := a.fetch(ctx, r.Source, false)
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewedYes) er
 	switch {
 	case review.IsUnchanged() && a.isIntact(r):
 		a.s.note("%s is up to date: %s", r.Name, version)
-		return registry.SetOffReason(a.moduleStore(), r, "") // where a newer one that was not decided about has gone
+		return registry.SetOffReason(a.moduleStore(), r, "") // it may be off because of a newer version that is gone now
 	case review.KeepsAllowance(), yes.yes && yes.matches(candidate.Digest):
 		return a.addModule(review)
 	case yes.yes:
@@ -145,7 +145,8 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewedYes) er
 	return a.addModule(review)
 }
 
-// tellNewer tells of a newer version of a module under another tag.
+// tellNewer prints a note if the registry has a newer version of the module under another
+// tag.
 func (a *app) tellNewer(ctx context.Context, r store.Record) {
 	out, rules, err := a.fetchEgress()
 	newest := ""

@@ -20,24 +20,24 @@ import (
 	"github.com/stockade-dev/stockade/host/settings"
 )
 
-// trustMode is what a command does about a workspace's file that asks for more
-// than it may set.
+// trustMode is a command's way to handle a workspace's file that asks for more than it
+// may set.
 type trustMode string
 
 const (
-	trustWarn trustMode = ""      // say what is ignored
-	trustAsk  trustMode = "ask"   // ask, where somebody can be asked
-	trustSkip trustMode = "leave" // nothing: the command is about it
+	trustWarn trustMode = ""      // print a warning about the ignored settings
+	trustAsk  trustMode = "ask"   // ask, if a person can be asked
+	trustSkip trustMode = "leave" // do nothing: the command is about the file
 )
 
-// trustAnnotation holds the trustMode of a command.
+// trustAnnotation is the annotation of a command with its trustMode.
 const trustAnnotation = "trust"
 
 func (m trustMode) annotation() map[string]string {
 	return map[string]string{trustAnnotation: string(m)}
 }
 
-// askOnTerminal asks whether to trust a file, where there is a terminal for that.
+// askOnTerminal asks whether to trust a file. Without a terminal, the answer is no.
 func (a *app) askOnTerminal(ctx context.Context, f *config.File, was settings.Trust) (bool, error) {
 	in, out, done, ok := a.terminal()
 	if !ok {
@@ -47,8 +47,7 @@ func (a *app) askOnTerminal(ctx context.Context, f *config.File, was settings.Tr
 	return a.askTrust(ctx, in, out, f, was)
 }
 
-// askTrust shows what a file asks for and asks for a yes. The end of input is a
-// no.
+// askTrust shows the requests of a file and asks for a yes. The end of input is a no.
 func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *config.File, was settings.Trust) (bool, error) {
 	asks := func(all bool) func() string {
 		return func() string {
@@ -61,14 +60,14 @@ func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *confi
 	return answer == 'y', err
 }
 
-// showAsks says what a file asks for, and what of that is new since it was
-// trusted; long texts folded, or all of it.
+// showAsks prints the requests of a file, and marks those that are new since it was
+// trusted. Long texts are folded unless all is set.
 func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bool) {
 	show := func(title, text string) { fmt.Fprintf(w, "  %s\n%s", title, prompt.View{Width: width}.Text(text, all)) }
 	fmt.Fprintf(w, "\n%s asks for what only you can give:\n", terminal.Line(f.Path))
 	for _, ask := range f.TrustRequests() {
 		show(fmt.Sprintf("%s, line %d:", ask.Key, f.Line(ask.Key)), ask.Value)
-		// Some letters look like others; in an address or a path that matters.
+		// Some letters look like others, which matters in an address or a path.
 		if ask.Key != "system_prompt" && strings.ContainsFunc(ask.Value, func(r rune) bool { return r > unicode.MaxASCII }) {
 			show("which holds letters beyond ASCII:", fmt.Sprintf("%+q", ask.Value))
 		}
@@ -79,18 +78,17 @@ func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bo
 	if was.Path != "" {
 		changes := was.Changes(f.TrustRequests())
 		if len(changes) == 0 {
-			changes = []string{"nothing of what it asks for; other parts of the file"}
+			changes = []string{"none of its requests; only other parts of the file"}
 		}
 		show(fmt.Sprintf("changed since it was trusted (%s):", was.Added.Format(time.DateOnly)), strings.Join(changes, "\n"))
 	}
 	fmt.Fprintf(w, "  sha256 %s\n", f.SHA256)
 }
 
-// readLine reads a line from a terminal, and no more than that: what follows is
-// for whoever reads next.
+// readLine reads a line from a terminal, and not more: the rest is for the next reader.
 func readLine(ctx context.Context, in *os.File) (string, error) {
 	return readOrCancel(ctx, func() (string, error) {
-		buf := make([]byte, 4096) // a terminal hands over one line at a time
+		buf := make([]byte, 4096) // a terminal delivers one line at a time
 		n, err := in.Read(buf)
 		return string(buf[:n]), err
 	})
@@ -102,7 +100,7 @@ func newTrustCmds(a *app) []*cobra.Command {
 		Use: "trust [FILE]", Short: "Show what a workspace's agent.toml asks for, and trust it as it is",
 		Long: `Show which keys in the agent.toml of a workspace need your trust, with the SHA-256
 of the file, and ask whether you trust it. A yes is for this content in this
-place. If either changes, you are asked again. What a project can never set is in
+place. If either changes, you are asked again. The keys that a project can never set are in
 ` + "`stockade help config`" + `.
 
 --sha256 is for scripts: it trusts what was reviewed, or nothing.`,
@@ -138,7 +136,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 		return err
 	}
 	if filepath.Base(path) != filepath.Base(settings.ProjectFile("")) {
-		return usageError("name the agent.toml of a workspace", "%s is no file that asks for anything", name)
+		return usageError("name the agent.toml of a workspace", "%s is not a file that asks for anything", name)
 	}
 	f, err := config.Load(path, config.Project)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +159,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 	if sum != "" {
 		showAsks(a.s.err, f, was, 80, true)
 		if strings.ToLower(strings.TrimPrefix(sum, "sha256:")) != f.SHA256 {
-			return usageError("review it again: it is not what was reviewed", "%s has another content than the one of --sha256; it is not trusted", path)
+			return usageError("review it again: it is not the one that was reviewed", "the content of %s is not that of --sha256; it is not trusted", path)
 		}
 		return a.saveTrust(f)
 	}
@@ -181,7 +179,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 	return a.saveTrust(f)
 }
 
-// saveTrust keeps a yes and says so.
+// saveTrust records the trust in a file and prints a note.
 func (a *app) saveTrust(f *config.File) error {
 	if err := a.Dirs.Trust(f); err != nil {
 		return err
@@ -190,7 +188,7 @@ func (a *app) saveTrust(f *config.File) error {
 	return nil
 }
 
-// trustedFileJSON is a trust in the output of `config trusted --json`.
+// trustedFileJSON is a trusted file in the output of `config trusted --json`.
 type trustedFileJSON struct {
 	settings.Trust
 	State string `json:"state"` // "holds", "changed", "gone" or "unreadable"

@@ -14,10 +14,10 @@ import (
 	"github.com/stockade-dev/stockade/host/undo"
 )
 
-// undo puts back what the last turn has changed that is not undone yet.
+// undo undoes the changes of the last turn that is not undone yet.
 func (t *conversation) undo(ctx context.Context, _ string) error { return t.runUndo(ctx, undo.Args{}) }
 
-// redo makes again what was undone last.
+// redo makes the changes again that were undone last.
 func (t *conversation) redo(ctx context.Context, _ string) error {
 	return t.runUndo(ctx, undo.Args{Redo: true})
 }
@@ -29,7 +29,7 @@ func (t *conversation) runUndo(ctx context.Context, args undo.Args) error {
 		case session.TypeToolCall:
 			t.skipCall()
 		case session.TypeCallChanges:
-			_ = json.Unmarshal(e.Body, &changes) // our own
+			_ = json.Unmarshal(e.Body, &changes) // this program wrote it
 		}
 	})
 	result, err := t.Undo(ctx, args)
@@ -39,7 +39,7 @@ func (t *conversation) runUndo(ctx context.Context, args undo.Args) error {
 	}
 	if failure := result.Err; failure != nil {
 		t.a.s.note("%s%s", failure.Message, prefixIfSet("; ", hintText(failure.AllowHint)))
-		for line := range strings.Lines(failure.Stdout) { // what has changed since
+		for line := range strings.Lines(failure.Stdout) { // files that were changed since
 			fmt.Fprintf(t.a.s.err, "  │ %s\n", terminal.Line(strings.TrimSuffix(line, "\n")))
 		}
 		if failure.Code != tool.CodeDenied { // the hint is for a model
@@ -85,8 +85,8 @@ func (t *conversation) runUndo(ctx context.Context, args undo.Args) error {
 	return nil
 }
 
-// skipCall counts a call of which no row is shown: the numbers of the next ones are those
-// of the session, which /show opens.
+// skipCall counts a call that is not shown: later calls keep the numbers of the session,
+// which /show uses.
 func (t *conversation) skipCall() {
 	t.priorCalls++
 	switch {

@@ -22,7 +22,7 @@ func TestNoFlagHasASentenceForAType(t *testing.T) {
 	}
 }
 
-// TestACommandThatIsMadeAlone is as it is among all of them.
+// TestACommandThatIsMadeAlone: a standalone command is the same as among all commands.
 func TestACommandThatIsMadeAlone(t *testing.T) {
 	all := newRootCmd(&app{s: &stdio{}}, "")
 	for name := range standalone {

@@ -22,30 +22,31 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// app is what the commands share. Everything in it is made when it is first
-// needed: `stockade version` opens nothing.
+// app is the state that the commands share. Everything in it is created on first use:
+// `stockade version` opens nothing.
 type app struct {
 	s      *stdio
-	stdout *output // what s.out leads to
+	stdout *output // destination of s.out
 	flags  globalFlags
 	trust  trustMode
 
-	settings.Settings // that are in force; before they are read, Work and Dirs alone
+	settings.Settings // settings in force; before they are read, only Workspace and Dirs are set
 
-	// cancelTurn cancels the turn of a chat that is under way: an interrupt ends that
-	// before it ends the program.
+	// cancelTurn cancels the running turn of a chat: an interrupt ends the turn before it
+	// ends the program.
 	cancelTurn atomic.Pointer[context.CancelCauseFunc]
-	// signals are those that the program has got. A key that stops something on a
-	// terminal that is drawn on is one, too.
+	// signals receives the signals to the program. A key that stops something on a
+	// redrawn terminal counts as a signal.
 	signals chan<- os.Signal
-	ui      *tui.UI // the terminal that is drawn on; nil: there is none
+	ui      *tui.UI // terminal that is redrawn; nil: none
 
-	redactor     *redact.Redactor // takes secrets out of whatever leaves the process
+	redactor     *redact.Redactor // removes secrets from everything that leaves the process
 	secrets      *secret.Vault
-	noPassphrase atomic.Bool // no passphrase is asked for any more
-	// compilingForReview: a module is compiled to be asked about, which is said in other words.
+	noPassphrase atomic.Bool // nobody is asked for a passphrase any more
+	// compilingForReview is set while a module is compiled for a question about the
+	// module. Another message is shown then.
 	compilingForReview atomic.Bool
-	rescanSystem       bool // what was refused of the administrator's folder is looked at again
+	rescanSystem       bool // refused files of the administrator's folder are tried again
 
 	screen   terminal.Screen
 	denyAll  denyAll
@@ -53,7 +54,7 @@ type app struct {
 	closers  []func() error
 }
 
-// globalFlags are the flags of every command.
+// globalFlags are the flags that all commands share.
 type globalFlags struct {
 	dir      string
 	mounts   []string
@@ -65,9 +66,9 @@ type globalFlags struct {
 	json     bool
 	large    bool
 	plain    bool
-	tools    []string // of --tools; nil: all
-	try      []string // files of modules that are tried
-	locked   bool     // only the modules that stockade.lock names
+	tools    []string // names of --tools; nil: all tools
+	try      []string // files of --tool: modules to try without adding them
+	locked   bool     // offer only the modules that stockade.lock names
 
 	profile  string
 	provider string
@@ -89,7 +90,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	return a.loadConfig(ctx)
 }
 
-// workspace is the directory of -C, or the current one.
+// workspace returns the directory of -C, or the current one.
 func workspace(dir string) (string, error) {
 	if dir == "" {
 		dir = "."
@@ -111,8 +112,8 @@ func (a *app) close() {
 	a.closers = nil
 }
 
-// door is where calls are made. What was opened for another configuration is
-// closed first, see [app.closeDoor].
+// door returns the door, through which all calls go, and opens it if necessary. See
+// [app.closeDoor].
 func (a *app) door() *door.Door {
 	if a.openDoor == nil {
 		a.openDoor = door.New(door.Options{
@@ -126,10 +127,10 @@ func (a *app) door() *door.Door {
 	return a.openDoor
 }
 
-// tier is how far a process of a tool is confined here.
+// tier returns the confinement of tool processes on this machine.
 func (a *app) tier() policy.Tier { return a.door().Tier() }
 
-// closeDoor closes what was opened for calls; it is opened anew when it is needed.
+// closeDoor closes the door; the next use opens a new one.
 func (a *app) closeDoor() {
 	if a.openDoor == nil {
 		return
@@ -142,8 +143,8 @@ func (a *app) closeDoor() {
 
 func (a *app) onClose(f func() error) { a.closers = append(a.closers, f) }
 
-// policyOptions are what this run opens and answers: the mounts, what was remembered and
-// what the flags answer.
+// policyOptions returns the options of this run's policy: mounts, remembered answers and
+// answers of flags.
 func (a *app) policyOptions(catalog *tool.Catalog, mounts []policy.Mount) (policy.Options, error) {
 	if _, err := a.checkRuleNames(catalog); err != nil {
 		return policy.Options{}, err
@@ -171,17 +172,17 @@ func (a *app) policyOptions(catalog *tool.Catalog, mounts []policy.Mount) (polic
 	}, err
 }
 
-// newPolicy makes the policy of this run.
+// newPolicy returns the policy of this run, for questions about its decisions.
 func (a *app) newPolicy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Policy, error) {
 	opts, err := a.policyOptions(catalog, mounts)
 	if err != nil {
 		return nil, err
 	}
-	opts.CanAsk = true // this policy only tells what would be decided if a person is there
+	opts.CanAsk = true // this policy reports the decisions for the case that a person is there
 	return a.door().Policy(opts)
 }
 
-// flagMounts are the directories of --mount.
+// flagMounts returns the directories of --mount.
 func (a *app) flagMounts() ([]policy.Mount, error) {
 	var out []policy.Mount
 	for _, spec := range a.flags.mounts {
@@ -199,7 +200,8 @@ func (a *app) flagMounts() ([]policy.Mount, error) {
 	return out, nil
 }
 
-// warnMounts says which mounts the ceiling leaves out or narrows.
+// warnMounts returns the mounts that the ceiling permits, and prints warnings about those
+// that it removes or makes read-only.
 func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 	for _, m := range policy.MergeMounts(mounts) {
 		switch kept, ok, from := a.Ceiling.PermitsMount(m); {
@@ -210,14 +212,14 @@ func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 			a.s.note("warning: tools can only read %s: %s", m.Host, from)
 		}
 		if m.Host == "/" && m.Host != a.Workspace {
-			a.s.note("warning: / is mounted; every tool can read all that you can, but for /proc, /sys and /dev")
+			a.s.note("warning: / is mounted; every tool can read all that you can, except /proc, /sys and /dev")
 			a.s.hint("mount the directories that tools need")
 		}
 	}
 	return mounts
 }
 
-// workspaceMounts are the workspace and whatever else the user mounts.
+// workspaceMounts returns the workspace and the other mounts of the user.
 func (a *app) workspaceMounts() ([]policy.Mount, error) {
 	if a.Workspace == a.s.env("HOME") || a.Workspace == "/" {
 		a.s.note("warning: the workspace is %s; every tool can read all of it", a.Workspace)
@@ -239,7 +241,7 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 }
 
 // openSession opens a session for calls in the workspace. Rules may name any tool of
-// the catalog, also where opts has a smaller one.
+// catalog, even if opts has a smaller one.
 func (a *app) openSession(ctx context.Context, catalog *tool.Catalog, mounts []policy.Mount, lines *terminal.Lines, opts door.SessionOptions) (*door.Session, error) {
 	grants, err := a.policyOptions(catalog, mounts)
 	if err != nil {
@@ -253,7 +255,7 @@ func (a *app) openSession(ctx context.Context, catalog *tool.Catalog, mounts []p
 	grants.CanAsk = !nobody
 	opts.Policy = grants
 	d := a.door()
-	a.redactKeys(d) // also where no model is asked
+	a.redactKeys(d) // also if no model is asked
 	s, err := d.Open(ctx, opts)
 	a.noPassphrase.Store(true)
 	return s, wrapChainError(opts.ID, err)

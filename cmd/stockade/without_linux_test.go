@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// without has the kernel answer this process, and all that it starts, as one that
-// lacks something: "namespaces", as in a container that forbids them, or
-// "landlock". So it is the program itself that finds less to confine with.
+// without makes the kernel answer this process and its children as a kernel that lacks
+// something: "namespaces", as in a container that forbids them, or "landlock". This way,
+// the program itself finds fewer ways to confine commands.
 func without(what string) error {
 	ret := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
 	fails := func(with unix.Errno) unix.SockFilter { return ret(unix.SECCOMP_RET_ERRNO | uint32(with)) }

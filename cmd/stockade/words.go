@@ -17,6 +17,7 @@ func firstLine(s string) string {
 	return line
 }
 
+// prefixIfSet returns separator and s; "" if s is empty.
 func prefixIfSet(separator, s string) string {
 	if s == "" {
 		return ""
@@ -24,11 +25,11 @@ func prefixIfSet(separator, s string) string {
 	return separator + s
 }
 
-// hintText puts a hint into words, with the commands and flags of this program.
+// hintText returns the text of a hint, with commands and flags of this program.
 func hintText(h tool.Hint) string { return h.Render(hintPartText) }
 
-// chatHintText puts a hint into words for a person in a chat, who can give no flag for a host
-// there.
+// chatHintText returns the text of a hint for a person in a chat, who cannot give a flag
+// for a host there.
 func chatHintText(h tool.Hint) string {
 	return h.Render(func(p tool.HintPart) string {
 		switch {
@@ -41,7 +42,7 @@ func chatHintText(h tool.Hint) string {
 	})
 }
 
-// hintPartText is what a person can do, as a command or a flag of this program.
+// hintPartText returns a part of a hint as a command or a flag of this program.
 func hintPartText(p tool.HintPart) string {
 	switch p.Code {
 	case tool.HintSettings:
@@ -71,10 +72,11 @@ func hintPartText(p tool.HintPart) string {
 	case tool.HintGrant:
 		return "`" + grantCommand(p.Key) + "` gives it to the tool"
 	}
-	return fmt.Sprintf("%s %s", p.Code, p.Key) // of a log that a newer version has written
+	return fmt.Sprintf("%s %s", p.Code, p.Key) // a newer version has written the log
 }
 
-// grantCommand is the command that gives things to a tool, as in [tool.GrantHint].
+// grantCommand returns the command that gives things to a tool. key has the form of
+// [tool.GrantHint].
 func grantCommand(key string) string {
 	name, things, _ := strings.Cut(key, " ")
 	out := formatFlag("stockade tool grant", name)
@@ -95,8 +97,8 @@ func grantCommand(key string) string {
 	return out
 }
 
-// formatFlag is a flag of the command line, to be copied. It is for bash and zsh where
-// the value holds what does not show, and else for any shell.
+// formatFlag returns a flag for copying. If the value has characters that are not
+// visible, the flag works in bash and zsh only; otherwise in any shell.
 func formatFlag(name, value string) string {
 	word, ok := shellword.Quote(value)
 	if !ok {
@@ -105,7 +107,7 @@ func formatFlag(name, value string) string {
 	return name + " " + word
 }
 
-// allowFlag is the flag that allows what a rule does; empty where there is no rule.
+// allowFlag returns the flag for a rule that allows something; "" if rule is empty.
 func allowFlag(rule string) string {
 	if rule == "" {
 		return ""
@@ -113,8 +115,7 @@ func allowFlag(rule string) string {
 	return formatFlag("--allow", rule)
 }
 
-// refusedHint is what can be done about a module that may not run; empty if
-// nothing is known.
+// refusedHint returns a hint about a module that may not run; empty: none is known.
 func refusedHint(err error) string {
 	if _, ok := errors.AsType[*admit.LargeError](err); ok {
 		return hintText(tool.ActionHint(tool.HintLarge, ""))
@@ -125,7 +126,8 @@ func refusedHint(err error) string {
 	return ""
 }
 
-// runAdvice returns advice for a module of a kind that does not run; empty: there is none.
+// runAdvice returns advice for a module of a kind that does not run; empty: there is
+// none.
 func runAdvice(e *admit.KindError) string {
 	const build = "build it as a program for WASI preview 1 (wasm32-wasip1 in Rust, GOOS=wasip1 in Go), or with the interface of `stockade help abi`"
 	switch {
@@ -145,7 +147,7 @@ func runAdvice(e *admit.KindError) string {
 	return ""
 }
 
-// withFlagHints is an explanation in the words of this program.
+// withFlagHints returns an explanation whose hints are flags of this program.
 func withFlagHints(x policy.Explanation) policy.Explanation {
 	x.HintText, x.AllowRule = hintText(x.Hint), allowFlag(x.AllowRule)
 	return x

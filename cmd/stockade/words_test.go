@@ -28,8 +28,8 @@ func TestAFlagSurvivesAShell(t *testing.T) {
 	}
 }
 
-// What only a person with this program can do is told with its flags to that
-// person, and without them to anybody else.
+// TestAHintNamesFlagsForAPersonOnly: a hint that only a person with this program can
+// follow names its flags to that person, and no flags to others.
 func TestAHintNamesFlagsForAPersonOnly(t *testing.T) {
 	for _, c := range []struct {
 		hint          tool.Hint

@@ -2,7 +2,7 @@
 // the same API.
 //
 // [New] returns a [Model]. The model makes one streaming request of canonical messages, and
-// deltas of the answer. The types of the request come from Anthropic's library:
+// deltas of the answer. See RATIONALE, "Why is Anthropic's API spoken without its library?"
 //
 //   - request.go encodes a conversation as messages of the API, each entry once, and marks the
 //     points up to which the API caches it.

@@ -12,35 +12,35 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// Kind is a kind of names.
+// Kind is a kind of names that the editor completes.
 type Kind int
 
-// The kinds.
+// The kinds of names.
 const (
 	None         Kind = iota
-	CommandNames      // of the chat's commands
+	CommandNames      // commands of the chat
 	Tools
-	Profiles // of models
+	Profiles // profiles of models
 	Paths
 )
 
 const (
 	maxListed     = 8      // rows of the list
-	maxNameBytes  = 512    // of a name that is offered
-	maxCandidates = 50_000 // names that are looked at
+	maxNameBytes  = 512    // bytes of a name that is offered
+	maxCandidates = 50_000 // number of names that are looked at
 )
 
-// completion offers names for the word before the cursor.
+// completion is the list of names for the word before the cursor.
 type completion struct {
 	word         word
-	seq          int    // of the question that was asked last
-	requested    string // what was asked for; empty: nothing yet
+	seq          int    // number of the last request for names
+	requested    string // names that the last request asked for; empty: nothing was requested yet
 	all          []string
-	acceptSingle bool // the only one that fits, when it is there: Tab was pressed
+	acceptSingle bool // Tab was pressed: a single match is accepted when it arrives
 	matches      []entry
-	selected     int  // that is chosen
-	moved        bool // with the arrows
-	dismissed    bool // Esc was pressed: this word is left alone until Tab
+	selected     int  // index of the chosen match
+	moved        bool // an arrow key has chosen
+	dismissed    bool // Esc was pressed: no list for this word until Tab
 }
 
 // entry is a row of the list.
@@ -50,28 +50,28 @@ func (l *completion) close() { *l = completion{seq: l.seq} }
 
 func (e *Editor) listed() bool { return len(e.list.matches) > 0 && !e.search.on }
 
-// word is what a name is to be put in the place of.
+// word is the text that a completed name replaces.
 type word struct {
 	kind      Kind
-	from      int    // the first piece of it
-	text      string // what there is of the name
-	prefix    string // what stands before the name: @, @", or nothing
-	shell     bool   // it is a word of a command line
-	onlyOnTab bool   // it is no name before Tab says so
+	from      int    // index of its first piece
+	text      string // typed part of the name
+	prefix    string // text before the name: @, @" or nothing
+	shell     bool   // it is a word of a shell command
+	onlyOnTab bool   // it is completed only when Tab is pressed
 }
 
-// namesFound brings names that were asked for.
+// namesFound is the message with the names of a request.
 type namesFound struct {
 	seq   int
 	names []string
 }
 
-// word is the one before the cursor; its kind is None if no name can be there.
+// word returns the word before the cursor; its kind is None if a name cannot be there.
 func (e *Editor) word() word {
 	from := e.lineStart(e.at)
 	for i := e.at; i > from; i-- {
 		if e.text[i-1].pasted > 0 {
-			from = i // what is shown by its size has no names
+			from = i // a folded paste does not contain names
 		}
 	}
 	line := e.text[from:e.at]
@@ -114,9 +114,9 @@ func (e *Editor) word() word {
 	return w
 }
 
-// complete opens the list for the word before the cursor, or adapts it. With
-// Tab it also does so for a word that may be none, and takes the only name that
-// fits. The command asks for names.
+// complete opens or updates the list for the word before the cursor. With tab it also
+// does so for a word that is only completed on Tab, and accepts a single match. The
+// returned command requests names; nil: none are needed.
 func (e *Editor) complete(tab bool) tea.Cmd {
 	l := &e.list
 	w := e.word()
@@ -135,8 +135,8 @@ func (e *Editor) complete(tab bool) tea.Cmd {
 		e.filterNames()
 		return nil
 	}
-	// What is hidden, and what is in a directory that is far down, is found only
-	// by who is asked for it.
+	// A request for a directory leaves out hidden files and files far below: those need
+	// their own request.
 	dir, base := path.Split(w.text)
 	asked := "names of " + dir
 	if strings.HasPrefix(base, ".") {
@@ -164,7 +164,7 @@ func (e *Editor) complete(tab bool) tea.Cmd {
 	}
 }
 
-// receiveNames takes the names that were asked for last.
+// receiveNames stores the names of the last request; names of earlier ones are dropped.
 func (e *Editor) receiveNames(f namesFound) {
 	l := &e.list
 	if f.seq != l.seq || l.requested == "" {
@@ -174,7 +174,7 @@ func (e *Editor) receiveNames(f namesFound) {
 	e.filterNames()
 }
 
-// filterNames makes the list of the names that fit what was typed.
+// filterNames fills the list with the names that match the typed text.
 func (e *Editor) filterNames() {
 	l := &e.list
 	l.matches, l.selected, l.moved = nil, 0, false
@@ -195,10 +195,10 @@ func (e *Editor) filterNames() {
 	}
 }
 
-// ranked returns the names that fit what was typed, the best first: those that
-// begin with it, those with it at the beginning of their last part, in their last
-// part, anywhere, and those with its characters in their last part, in this
-// order. Names that must begin with it do.
+// ranked returns the matching names, best first. A name matches if it begins with typed.
+// Without begin it also matches, in this order, if its last part begins with typed, its
+// last part contains typed, the whole name contains typed, or its last part contains the
+// characters of typed in their order.
 func ranked(names []string, typed string, begin bool) []string {
 	low := strings.ToLower(typed)
 	var by [5][]string
@@ -225,7 +225,7 @@ func ranked(names []string, typed string, begin bool) []string {
 	return slices.Concat(by[:]...)
 }
 
-// isSubsequence reports whether the characters of part are in s, in their order.
+// isSubsequence reports whether s contains the characters of part in their order.
 func isSubsequence(s, part string) bool {
 	for _, r := range part {
 		i := strings.IndexRune(s, r)
@@ -237,8 +237,8 @@ func isSubsequence(s, part string) bool {
 	return true
 }
 
-// listKey carries out a key on the list that is open. It returns false for one
-// that is not for the list.
+// listKey handles a key while the list is open. done is false if the key is not for the
+// list.
 func (e *Editor) listKey(name string) (cmd tea.Cmd, done bool) {
 	l := &e.list
 	switch name {
@@ -263,15 +263,15 @@ func (e *Editor) listKey(name string) (cmd tea.Cmd, done bool) {
 	return nil, true
 }
 
-// isComplete reports whether the word can be meant as it is: it is a name of the list,
-// or a directory, or nothing where a name may be left out.
+// isComplete reports whether the word can stay as it is: it is a name of the list or a
+// directory, or it is empty and a name is optional.
 func (l *completion) isComplete() bool {
 	text := l.word.text
 	return l.word.kind != CommandNames && (text == "" || strings.HasSuffix(text, "/")) ||
 		slices.ContainsFunc(l.matches, func(f entry) bool { return strings.TrimSuffix(f.name, "/") == text })
 }
 
-// accept puts the chosen name in the place of the word.
+// accept replaces the word by the chosen name.
 func (e *Editor) accept() {
 	l := &e.list
 	w, f := l.word, l.matches[l.selected]
@@ -294,13 +294,13 @@ func (e *Editor) accept() {
 	}
 	e.list.close()
 	if w.kind == CommandNames {
-		l.word, l.dismissed = e.word(), f.args == "" // nothing is left to choose
+		l.word, l.dismissed = e.word(), f.args == "" // no argument is left to choose
 	}
 }
 
-// view is the list in at most so many rows.
-func (l *completion) view(e *Editor, width, most int) (out []string) {
-	n := min(len(l.matches), maxListed, most)
+// view returns the list in at most limit rows.
+func (l *completion) view(e *Editor, width, limit int) (out []string) {
+	n := min(len(l.matches), maxListed, limit)
 	more := len(l.matches) - n
 	if more > 0 && n > 1 {
 		n--
@@ -319,7 +319,7 @@ func (l *completion) view(e *Editor, width, most int) (out []string) {
 		room := width - len("> | ") - 1
 		name := terminal.Line(strings.TrimSpace(f.name + " " + f.args))
 		if more := e.widths.StringWidth(name) - room; more > 0 {
-			name = e.widths.TruncateLeft(name, more+1, "…") // the end of a path tells most
+			name = e.widths.TruncateLeft(name, more+1, "…") // the end of a path matters most
 		}
 		line := e.style(style, name)
 		if what := room - column - 2; f.what != "" && what > 8 {
@@ -327,7 +327,7 @@ func (l *completion) view(e *Editor, width, most int) (out []string) {
 		}
 		out = append(out, bar+line)
 	}
-	if more > 0 && n > 0 && len(out) < most {
+	if more > 0 && n > 0 && len(out) < limit {
 		out = append(out, e.style(terminal.Dim, "  … "+humanize.Exact(int64(more))+" more"))
 	}
 	return out

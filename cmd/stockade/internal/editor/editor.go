@@ -1,12 +1,12 @@
-// Package editor is where a person types to the chat: a component for bubbletea
-// that edits a prompt of several lines, keeps a history, takes a paste as one and
-// completes names.
+// Package editor is the input line of the chat: a component for bubbletea that edits a
+// prompt of several lines, keeps a history, inserts a paste in one step and completes
+// names.
 //
-// The text is a list of pieces. A piece is what the cursor steps over at once: a
-// character with its marks, a tab, the end of a line, a character that does not
-// show (its code stands on the screen), or a long paste (its size does). What is
-// sent is what was typed and pasted, and what is shown is visible text only. See
-// RATIONALE, "Why is the editor of the chat not that of bubbles?"
+// The text is a list of pieces. The cursor moves over a piece in one step. A piece is a
+// character with its marks, a tab, the end of a line, an invisible character (the screen
+// shows its code), or a long paste (the screen shows its size). The editor sends the text
+// as it was typed and pasted, and shows visible text only. See RATIONALE, "Why is the
+// editor of the chat not that of bubbles?"
 package editor
 
 import (
@@ -23,66 +23,67 @@ import (
 
 // The limits of a prompt.
 const (
-	MaxBytes = 1 << 20 // of all that is sent
+	MaxBytes = 1 << 20 // bytes of a prompt
 
-	maxShown   = 20_000 // characters; what would be more is shown by its size
-	foldLines  = 5      // a paste of more lines, or
-	foldChars  = 1000   // of more characters, is shown by its size
-	maxRows    = 10     // of text on the screen; it scrolls
-	maxUndo    = 100    // steps, and
-	undoPieces = 10 * maxShown
-	maxPastes  = 20 // that are shown by their size when a prompt comes back
-	minColumns = 2  // for text: a wide character
+	maxShown   = 20_000        // characters on the screen; longer text is folded: only its size is shown
+	foldLines  = 5             // lines of a paste; a longer one is folded
+	foldChars  = 1000          // characters of a paste; a longer one is folded
+	maxRows    = 10            // rows of text on the screen; the text scrolls
+	maxUndo    = 100           // steps of undo,
+	undoPieces = 10 * maxShown // and pieces that all steps keep together
+	maxPastes  = 20            // folded pastes that stay folded when a prompt comes back from the history
+	minColumns = 2             // columns for text, enough for a wide character
 )
 
-// Options say what an editor works with. The zero value edits.
+// Options configure an editor. The zero value works.
 type Options struct {
-	// History is the file of the history. Empty: it ends with the editor.
+	// History is the path of the history file. Empty: the history is kept in memory only.
 	History string
-	// Commands are those of the chat.
+	// Commands are the commands of the chat.
 	Commands []Command
-	// Complete returns the names of a kind that may be meant; those of paths are
-	// in the directory that prefix begins with, or below it. It is called in
-	// commands of bubbletea, so from several goroutines, when the first
-	// character of a name is typed and again when the directory becomes another.
+	// Complete returns the names of a kind that could follow prefix. For paths it returns
+	// names in or below the directory at the beginning of prefix. bubbletea runs it in
+	// several goroutines. It is called for the first character of a name, and again when
+	// the directory changes.
 	Complete func(kind Kind, prefix string) []string
 	Color    bool
-	// Redact is applied to what is kept in the history; nil keeps all of it.
+	// Redact removes secrets from an entry before it is added to the history; nil keeps
+	// entries as they are.
 	Redact func(string) string
 }
 
 // Command is a command of the chat, as its help shows it.
 type Command struct {
-	Name string // with its slash
+	Name string // name with its slash
 	Args string
 	What string
-	Arg  Kind // what Tab completes behind it
+	Arg  Kind // kind of the names that Tab completes after the command
 }
 
-// Editor is a prompt that is being typed. It is used by one goroutine, that of
-// the Update and View of its program.
+// Editor is a prompt that is being typed. Only one goroutine may use it: the one that
+// runs Update and View.
 type Editor struct {
 	opts   Options
-	widths ansi.Method // of characters, as bubbletea draws them
+	widths ansi.Method // bubbletea's way to measure characters
 
-	text []piece // replaced, never changed: undo has the old ones
-	at   int     // the cursor stands before this piece
+	text []piece // never changed in place, because undo keeps old slices
+	at   int     // the cursor is before this piece
 
 	undo       []state
-	lastAction action // what the key before did
+	lastAction action // action of the previous key
 	killed     []piece
-	goal       int // the column that Up and Down keep to; -1 is that of the cursor
+	goal       int // column that Up and Down keep to; -1: the column of the cursor
 	notice     string
 
-	pastes  []string // that were shown by their size
+	pastes  []string // texts of the folded pastes
 	history history
 	recall  recall
 	search  search
 	list    completion
 
-	columns int // for text, of the last View
+	columns int // columns for text at the last View
 	rows    []row
-	top     int // row that is shown first
+	top     int // index of the first row shown
 	cursor  tea.Position
 }
 
@@ -91,7 +92,7 @@ type state struct {
 	at   int
 }
 
-// action is what a key did, as far as the next one has to know.
+// action is the kind of a key's effect, as far as the next key depends on it.
 type action int
 
 const (
@@ -105,28 +106,29 @@ func New(o Options) *Editor {
 	return &Editor{opts: o, history: history{path: o.History}, columns: 80, goal: -1}
 }
 
-// Empty reports whether nothing has been typed.
+// Empty reports whether the editor has no text.
 func (e *Editor) Empty() bool { return len(e.text) == 0 }
 
-// Value is what would be sent.
+// Value returns the text that would be sent.
 func (e *Editor) Value() string { return join(e.text) }
 
 // Clear empties the editor. Undo brings the text back.
 func (e *Editor) Clear() { e.SetValue("") }
 
-// SetValue puts a text into the editor, the cursor behind it. Pastes of this
-// editor are shown by their size again.
+// SetValue replaces the text and moves the cursor to its end. Pastes of this editor are
+// folded again.
 func (e *Editor) SetValue(text string) {
 	e.search.on = false
 	e.list.close()
 	e.replace(0, len(e.text), e.load(text))
 }
 
-// HasPopup reports whether a list or a search is open, which Esc and Ctrl-C close
-// before they do anything else: both belong to [Editor.Update] then.
+// HasPopup reports whether a list or a search is open. If one is, Esc and Ctrl-C close
+// it, and the caller must pass them to [Editor.Update].
 func (e *Editor) HasPopup() bool { return e.search.on || e.listed() }
 
-// textStart is where the text begins that is shown: behind the sign of a command.
+// textStart returns the index of the first piece of the visible text: 1 after the sign
+// "!" of a shell command, otherwise 0.
 func (e *Editor) textStart() int {
 	if len(e.text) > 0 && e.text[0].text == "!" {
 		return 1
@@ -134,9 +136,8 @@ func (e *Editor) textStart() int {
 	return 0
 }
 
-// Update takes a message. A command that it returns is to be run; when the
-// person has sent the prompt, ok is true, submitted is what was sent, and the
-// editor is empty.
+// Update handles a message. The caller runs the returned command. If the person has sent
+// the prompt, ok is true, submitted is its text, and the editor is empty.
 func (e *Editor) Update(msg tea.Msg) (cmd tea.Cmd, submitted string, ok bool) {
 	switch msg := msg.(type) {
 	case tea.ModeReportMsg:
@@ -155,7 +156,7 @@ func (e *Editor) Update(msg tea.Msg) (cmd tea.Cmd, submitted string, ok bool) {
 	return nil, "", false
 }
 
-// measure changes how wide characters are.
+// measure sets how characters are measured.
 func (e *Editor) measure(widths ansi.Method) {
 	e.widths, e.rows = widths, nil
 	e.text = slices.Clone(e.text)
@@ -166,7 +167,7 @@ func (e *Editor) measure(widths ansi.Method) {
 	}
 }
 
-// key carries out a key.
+// key handles a pressed key.
 func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool) {
 	name := k.Keystroke()
 	if k.Text != "" {
@@ -234,7 +235,7 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 		from := e.lineStart(e.at)
 		switch from {
 		case e.textStart():
-			from = 0 // with the sign of a command
+			from = 0 // also the sign of a shell command
 		case e.at:
 			from--
 		}
@@ -265,13 +266,13 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 	return nil, "", false
 }
 
-// move puts the cursor before a piece.
+// move moves the cursor to a piece.
 func (e *Editor) move(at int) {
 	e.at = min(max(at, e.textStart()), len(e.text))
 }
 
-// replace puts pieces in the place of others and the cursor behind them, as a
-// step of its own for undo.
+// replace replaces pieces and moves the cursor behind the new ones. This is one step of
+// undo.
 func (e *Editor) replace(from, to int, with []piece) {
 	if from == to && len(with) == 0 {
 		return
@@ -282,7 +283,7 @@ func (e *Editor) replace(from, to int, with []piece) {
 
 func (e *Editor) splice(from, to int, with []piece) {
 	e.text = slices.Concat(e.text[:from], with, e.text[to:])
-	e.at = max(from+len(with), e.textStart()) // a ! may have come to the beginning
+	e.at = max(from+len(with), e.textStart()) // a "!" may now be the first piece
 	e.goal, e.rows, e.recall.on = -1, nil, false
 }
 
@@ -298,7 +299,7 @@ func (e *Editor) pushUndo() {
 	}
 }
 
-// undoStep undoes a step.
+// undoStep undoes one step.
 func (e *Editor) undoStep() {
 	if n := len(e.undo); n > 0 {
 		e.text, e.at, e.undo, e.rows = e.undo[n-1].text, e.undo[n-1].at, e.undo[:n-1], nil
@@ -306,7 +307,7 @@ func (e *Editor) undoStep() {
 	e.recall.on = false
 }
 
-// insertTyped inserts what was typed; characters in a row are one step for undo.
+// insertTyped inserts typed text. Consecutive characters are one step of undo.
 func (e *Editor) insertTyped(text string, before action) {
 	text = strings.ToValidUTF8(text, "�")
 	if !e.hasRoom(len(text)) {
@@ -318,21 +319,21 @@ func (e *Editor) insertTyped(text string, before action) {
 	e.lastAction = typing
 	from := e.at
 	if first(text) >= utf8.RuneSelf && from > e.textStart() && e.text[from-1].pasted == 0 && !e.text[from-1].blank() {
-		// A mark goes onto the character before it.
+		// A mark is combined with the character before it.
 		from--
 		text = e.text[from].text + text
 	}
 	e.splice(from, e.at, e.pieces(text))
 }
 
-// insert puts a text where the cursor is.
+// insert inserts text at the cursor.
 func (e *Editor) insert(text string) {
 	if e.hasRoom(len(text)) {
 		e.replace(e.at, e.at, e.pieces(text))
 	}
 }
 
-// hasRoom says whether there is room for so many bytes, and tells the person if not.
+// hasRoom reports whether more bytes fit. If not, it shows a notice.
 func (e *Editor) hasRoom(more int) bool {
 	size := 0
 	for _, p := range e.text {
@@ -345,7 +346,8 @@ func (e *Editor) hasRoom(more int) bool {
 	return true
 }
 
-// paste inserts what was pasted. It never sends, however it ends.
+// paste inserts pasted text. It never sends the prompt, even if the text ends with a line
+// end.
 func (e *Editor) paste(text string) {
 	text = strings.ToValidUTF8(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "�")
 	if text == "" || !e.hasRoom(len(text)) {
@@ -364,7 +366,7 @@ func (e *Editor) paste(text string) {
 	e.replace(e.at, e.at, []piece{foldText("pasted", text, e.text)})
 }
 
-// load makes pieces of a text that comes back, with its pastes by their size.
+// load splits a text that comes back from elsewhere into pieces, with its pastes folded.
 func (e *Editor) load(text string) (out []piece) {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "�")
 	for text != "" {
@@ -387,8 +389,8 @@ func (e *Editor) load(text string) (out []piece) {
 	return out
 }
 
-// kill takes pieces away and keeps them for Ctrl-Y, together with those that the
-// key before has taken.
+// kill deletes pieces and keeps them for Ctrl-Y. Pieces of consecutive kills are kept
+// together.
 func (e *Editor) kill(from, to int, before action) {
 	if from == to {
 		return
@@ -412,7 +414,7 @@ func (e *Editor) yank() {
 	}
 }
 
-// submit sends the prompt and keeps it in the history.
+// submit returns the prompt, adds it to the history and empties the editor.
 func (e *Editor) submit() (text string, ok bool) {
 	text = e.Value()
 	if strings.TrimSpace(text) == "" {
@@ -433,8 +435,8 @@ func (e *Editor) submit() (text string, ok bool) {
 	return text, true
 }
 
-// vertical moves the cursor a row, or at the first and the last one through the
-// history.
+// vertical moves the cursor one row up or down. From the first or last row it moves
+// through the history.
 func (e *Editor) vertical(by int) {
 	rows := e.layout()
 	at := rowOf(rows, e.at)
@@ -449,7 +451,7 @@ func (e *Editor) vertical(by int) {
 	e.at = rows[to].from
 	end := rows[to].to
 	if to+1 < len(rows) && rows[to+1].from == end {
-		end-- // the end of a row that goes on is the beginning of the next
+		end-- // the end of a broken row is the beginning of the next one
 	}
 	for used := 0; e.at < end; e.at++ {
 		if used += min(e.text[e.at].cols, e.columns); used > e.goal {
@@ -458,7 +460,7 @@ func (e *Editor) vertical(by int) {
 	}
 }
 
-// width is how many columns pieces of one row take.
+// width returns the number of columns of pieces in one row.
 func (e *Editor) width(from, to int) (columns int) {
 	for _, p := range e.text[from:to] {
 		columns += min(p.cols, e.columns)
@@ -473,21 +475,21 @@ func (e *Editor) layout() []row {
 	return e.rows
 }
 
-// View is the editor in rows of at most width columns, and in at most so many
-// rows: the text, and below it the list, the search or a notice.
-func (e *Editor) View(width, most int) string {
+// View returns the editor in at most width columns and limit rows: the text, and below it
+// the list, the search or a notice.
+func (e *Editor) View(width, limit int) string {
 	const signs = 2
-	if columns := max(width-signs-1, minColumns); columns != e.columns { // one for the cursor behind the last character
+	if columns := max(width-signs-1, minColumns); columns != e.columns { // one column for a cursor behind the last character
 		e.columns, e.rows, e.goal = columns, nil, -1
 	}
-	if e.search.on && most < 2 {
+	if e.search.on && limit < 2 {
 		e.cursor = tea.Position{X: min(e.search.column(e, width), width-1)}
 		return e.search.view(e, width)
 	}
-	below := e.below(width, most-1)
+	below := e.below(width, limit-1)
 	rows := e.layout()
 	at := rowOf(rows, e.at)
-	n := min(len(rows), maxRows, max(most-len(below), 1))
+	n := min(len(rows), maxRows, max(limit-len(below), 1))
 	e.top = min(max(e.top, at-n+1), at, len(rows)-n)
 	e.cursor = tea.Position{X: signs + e.width(rows[at].from, e.at), Y: at - e.top}
 
@@ -500,7 +502,7 @@ func (e *Editor) View(width, most int) string {
 		case i == 0:
 			sign = e.style(terminal.Bold, "> ")
 		case i == e.top:
-			sign = e.style(terminal.Dim, "^ ") // there is more above
+			sign = e.style(terminal.Dim, "^ ") // there are rows above
 		case i == e.top+n-1 && i < len(rows)-1:
 			sign = e.style(terminal.Dim, "v ")
 		}
@@ -518,7 +520,7 @@ func (e *Editor) View(width, most int) string {
 	return strings.Join(out, "\n")
 }
 
-// show is a row of text as it stands on the screen.
+// show returns a row of text for the screen.
 func (e *Editor) show(r row) string {
 	var b strings.Builder
 	for _, p := range e.text[r.from:r.to] {
@@ -538,21 +540,21 @@ func (e *Editor) style(style, text string) string {
 	return terminal.Style(e.opts.Color, style, text)
 }
 
-// below is what stands below the text, in at most so many rows.
-func (e *Editor) below(width, most int) []string {
+// below returns the rows below the text, at most limit.
+func (e *Editor) below(width, limit int) []string {
 	switch {
-	case most < 1:
+	case limit < 1:
 		return nil
 	case e.search.on:
 		return []string{e.search.view(e, width)}
 	case e.notice != "":
 		return []string{"  " + e.style(terminal.Red, e.widths.Truncate(terminal.Line(e.notice), width-3, "…"))}
 	case e.listed():
-		return e.list.view(e, width, most)
+		return e.list.view(e, width, limit)
 	}
 	return nil
 }
 
-// Cursor is where the cursor of the terminal belongs, relative to the first row
-// of the last [Editor.View].
+// Cursor returns the position of the cursor, relative to the first row of the last
+// [Editor.View].
 func (e *Editor) Cursor() *tea.Cursor { return tea.NewCursor(e.cursor.X, e.cursor.Y) }

@@ -18,22 +18,21 @@ import (
 
 // The limits of the history, in the file and in memory.
 const (
-	maxEntries      = 1000
-	maxEntryBytes   = 64 << 10 // of a line of the file; a longer prompt is kept for the chat only
-	maxHistoryBytes = 4 << 20  // beyond, the file is made shorter; no more than that is read
+	maxEntries      = 1000     // number of prompts
+	maxEntryBytes   = 64 << 10 // bytes of a line of the file; a longer prompt is kept in memory only
+	maxHistoryBytes = 4 << 20  // bytes of the file that are read; a larger file is shortened
 )
 
-// history is the prompts of the past, in a file of one JSON string a line, the
-// newest last. Chats at the same time append to it. Nothing in it is an error:
-// what cannot be read is skipped.
+// history holds the prompts of the past, the newest last. The file has one JSON string
+// per line. Several chats may append to it at once. Lines that cannot be read are
+// skipped.
 type history struct {
-	path    string // empty: it is kept in memory only
+	path    string // empty: the history is kept in memory only
 	loaded  bool
 	entries []string
 }
 
-// all returns the prompts, the newest last. The file is read when they are
-// needed first.
+// all returns the prompts, the newest last. The first call reads the file.
 func (h *history) all() []string {
 	if !h.loaded {
 		h.loaded, h.entries = true, h.read()
@@ -82,7 +81,8 @@ func tail(f *os.File) ([]byte, error) {
 	return data, err
 }
 
-// open opens a regular file, and waits for nobody.
+// open opens a regular file. It returns an error for anything else, such as a pipe, which
+// would block.
 func open(path string, flag int) (*os.File, error) {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
@@ -90,7 +90,7 @@ func open(path string, flag int) (*os.File, error) {
 	return os.OpenFile(path, flag, 0o600)
 }
 
-// add keeps a prompt, unless it is that before.
+// add adds a prompt, unless it equals the last one.
 func (h *history) add(prompt string) error {
 	entries := h.all()
 	if n := len(entries); n > 0 && entries[n-1] == prompt {
@@ -114,13 +114,13 @@ func (h *history) add(prompt string) error {
 	return nil
 }
 
-// lockTimeout is how long a chat waits for another one that shortens the file,
-// which takes some milliseconds.
+// lockTimeout limits the wait for another chat that shortens the file. Shortening takes
+// some milliseconds.
 const lockTimeout = 10 * time.Second
 
-// append writes one line, and returns how large the file was before. Several chats
-// can do so at once, because each line is one write; the lock keeps them from writing
-// to a file that is being replaced.
+// append appends one line, and returns the size of the file before. Several chats can
+// append at once, because each line is one write; the lock keeps them from writing to a
+// file that is being replaced.
 func (h *history) append(line []byte) (size int64, _ error) {
 	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
 		return 0, err
@@ -153,8 +153,8 @@ func (h *history) append(line []byte) (size int64, _ error) {
 	return st.Size(), nil
 }
 
-// shorten puts a file of the newest prompts in the place of one that is too
-// long, of which it fills half at most.
+// shorten replaces the file by one with its newest prompts, which is at most half as long
+// as the limit.
 func (h *history) shorten() error {
 	lock := flock.New(h.path+".lock", flock.SetPermissions(0o600))
 	if ok, err := lock.TryLock(); err != nil || !ok {

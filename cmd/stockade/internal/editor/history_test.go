@@ -156,7 +156,7 @@ func TestChatsShareAHistory(t *testing.T) {
 	}
 	wg.Wait()
 	after := (&history{path: path}).all()
-	newest := after[max(0, len(after)-maxHistoryBytes/2/25_000):] // what no shortening takes
+	newest := after[max(0, len(after)-maxHistoryBytes/2/25_000):] // the part that shortening never removes
 	next := map[string]int{}
 	for _, entry := range newest {
 		var chat, prompt int

@@ -5,13 +5,13 @@ import (
 	"unicode"
 )
 
-// OpensMention reports whether an @ behind this character begins a path. That in
-// mail@example.org is none.
+// OpensMention reports whether an @ behind this character begins a path. The @ of
+// mail@example.org does not.
 func OpensMention(before rune) bool {
 	return unicode.IsSpace(before) || strings.ContainsRune("([{\"'`", before)
 }
 
-// quoteMention is a path as it stands behind an @.
+// quoteMention returns a path as it stands behind an @.
 func quoteMention(path string) string {
 	if strings.ContainsFunc(path, unicode.IsSpace) {
 		return `"` + path + `"`
@@ -19,7 +19,7 @@ func quoteMention(path string) string {
 	return path
 }
 
-// typeable leaves out names that no prompt can say.
+// typeable reports whether a prompt can contain the name.
 func typeable(name string) bool {
 	return name != "" && len(name) <= maxNameBytes && !strings.Contains(name, `"`) && !strings.ContainsFunc(name, unicode.IsControl)
 }

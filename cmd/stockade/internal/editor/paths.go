@@ -13,19 +13,19 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// The limits of a walk.
+// The limits of a walk: directory entries, bytes of one .gitignore, and rules.
 const (
 	maxWalked      = 20_000
 	maxIgnoreBytes = 64 << 10
 	maxIgnoreRules = 500
 )
 
-// Files returns the paths in a directory that may be meant by the beginning of
-// one: what is below the directory that it begins with, what is nearer first,
-// with slashes, and directories with one at their end. It goes through at most
-// 20,000 entries, follows no link and leaves out .git, what .gitignore files
-// there exclude, and what is hidden, unless the last part of prefix begins with a
-// dot. What cannot be read is left out.
+// Files returns paths below dir that begin with the directory part of prefix, for
+// completing prefix. Paths near that directory come first, have slashes, and end with a
+// slash if they are directories. Files looks at no more than 20,000 entries and does not
+// follow links. It leaves out .git, files that .gitignore files in dir exclude, and
+// entries that cannot be read. It also leaves out hidden files, unless the last part of
+// prefix begins with a dot.
 func Files(dir, prefix string) []string {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -42,25 +42,24 @@ func Files(dir, prefix string) []string {
 }
 
 type walk struct {
-	fsys       fs.FS // refuses what is outside, whatever links say
-	hidden     bool
-	maxEntries int // entries
+	fsys       fs.FS // a root: it refuses paths outside of it, even through links
+	hidden     bool  // hidden files are included
+	maxEntries int   // number of entries to look at
 }
 
-// pendingDir is a directory that is still to be listed.
+// pendingDir is a directory that has not been listed yet.
 type pendingDir struct {
 	dir     string
-	ignored []rule
+	ignored []rule // rules of the .gitignore files above dir
 }
 
-// files goes through directories, the nearest first. The names that it returns
-// are those below start.
+// files walks directories, the nearest first. It returns names relative to start.
 func (w walk) files(start string) (out []string) {
 	if st, err := fs.Stat(w.fsys, start); err != nil || !st.IsDir() {
-		return nil // a pipe would wait
+		return nil // opening a pipe would block
 	}
 	first := pendingDir{dir: start}
-	for i := range start { // what the directories above say
+	for i := range start { // rules of the directories above
 		if start != "." && (i == 0 || start[i] == '/') {
 			first.ignored = append(first.ignored, w.rules(cmp.Or(start[:i], "."))...)
 		}
@@ -94,8 +93,8 @@ func (w walk) files(start string) (out []string) {
 	return out
 }
 
-// list returns at most so many entries of a directory, by their names.
-func (w walk) list(dir string, most int) []fs.DirEntry {
+// list returns at most limit entries of a directory, sorted by name.
+func (w walk) list(dir string, limit int) []fs.DirEntry {
 	f, err := w.fsys.Open(dir)
 	if err != nil {
 		return nil
@@ -105,18 +104,18 @@ func (w walk) list(dir string, most int) []fs.DirEntry {
 	if !ok {
 		return nil
 	}
-	entries, _ := d.ReadDir(most)
+	entries, _ := d.ReadDir(limit)
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries
 }
 
-// rule is a line of a .gitignore.
+// rule is a line of a .gitignore file.
 type rule struct {
-	dir      string // the directory of the file
-	pattern  string // of doublestar
-	literal  bool   // it is the last part of a name
-	dirsOnly bool   // for directories only
-	negated  bool
+	dir      string // directory of the file
+	pattern  string // pattern of doublestar
+	literal  bool   // the pattern is compared with the last part of a name
+	dirsOnly bool   // the rule applies to directories only
+	negated  bool   // the line begins with !
 }
 
 func (w walk) rules(dir string) (out []rule) {
@@ -155,7 +154,7 @@ func (w walk) rules(dir string) (out []rule) {
 	return out
 }
 
-// isIgnored says what the last rule says that fits.
+// isIgnored reports whether the last matching rule excludes a name.
 func isIgnored(rules []rule, name string, dir bool) bool {
 	for _, r := range slices.Backward(rules) {
 		if r.dirsOnly && !dir {

@@ -10,14 +10,14 @@ import (
 
 // recall is a walk through the history with Up and Down.
 type recall struct {
-	on      bool     // until the text is changed
-	entries []string // that begin with what had been typed, the newest last
+	on      bool     // set until the text is changed
+	entries []string // prompts that begin with the typed text, the newest last
 	at      int
-	draft   state // is given back behind the newest
+	draft   state // state before the walk, restored behind the newest prompt
 }
 
-// walkHistory goes to an older or a newer prompt: to those that begin with what had
-// been typed, or to all if none does.
+// walkHistory shows an older or a newer prompt: one that begins with the typed text, or
+// any if there is none.
 func (e *Editor) walkHistory(by int) {
 	if !e.recall.on {
 		all := e.history.all()
@@ -39,18 +39,18 @@ func (e *Editor) walkHistory(by int) {
 		e.text, e.rows = e.load(r.entries[to]), nil
 		e.at = len(e.text)
 		if by < 0 {
-			e.at = e.lineEnd(e.textStart()) // so that Up goes on
+			e.at = e.lineEnd(e.textStart()) // then the next Up continues the walk
 		}
 	}
 	r.at, e.goal = to, -1
 }
 
-// search is a search of the history, the newest first.
+// search is a search of the history, from the newest prompt to the oldest.
 type search struct {
 	on    bool
 	query string
-	at    int    // the entry that is shown; len of all: none yet
-	says  string // why nothing else was found
+	at    int    // index of the prompt shown; number of prompts: none yet
+	says  string // reason why nothing else was found
 	draft state
 }
 
@@ -58,8 +58,8 @@ func (e *Editor) startSearch() {
 	e.search = search{on: true, at: len(e.history.all()), draft: state{e.text, e.at}}
 }
 
-// searchKey carries out a key while a search is open, and returns false for one
-// that ends it and is to be carried out on what was found.
+// searchKey handles a key while a search is open. It returns false if the key ends the
+// search and applies to the prompt that was found.
 func (e *Editor) searchKey(name, text string) bool {
 	s := &e.search
 	switch name {
@@ -87,15 +87,16 @@ func (e *Editor) searchKey(name, text string) bool {
 	return true
 }
 
-// endSearch leaves what was found as the text, which undo takes back.
+// endSearch keeps the prompt that was found as the text. Undo restores the text before.
 func (e *Editor) endSearch() {
 	e.search.on, e.recall.on = false, false
 	e.undo = append(e.undo, e.search.draft)
 	e.lastAction = otherAction
 }
 
-// find shows the newest entry that has the query, from one on. If there is none,
-// what is shown stays if it has the query too.
+// find shows the newest prompt that contains the query, from index from downwards. If
+// there is none, the prompt shown stays if it contains the query; otherwise none becomes
+// the notice.
 func (e *Editor) find(from int, none string) {
 	s, all := &e.search, e.history.all()
 	s.says = ""
@@ -133,7 +134,7 @@ func (s *search) view(e *Editor, width int) string {
 	return e.style(terminal.Dim, s.sign(width)) + s.shown(e, width) + e.style(terminal.Dim, e.widths.Truncate(says, room, "…"))
 }
 
-// shown is the end of the query, as much as there is room for.
+// shown returns the end of the query, as much as fits.
 func (s *search) shown(e *Editor, width int) string {
 	line := terminal.Line(s.query)
 	if more := e.widths.StringWidth(line) - max(width-len(s.sign(width))-1, 1); more > 0 {
@@ -142,7 +143,7 @@ func (s *search) shown(e *Editor, width int) string {
 	return line
 }
 
-// column is that of the cursor.
+// column returns the column of the cursor.
 func (s *search) column(e *Editor, width int) int {
 	return len(s.sign(width)) + e.widths.StringWidth(s.shown(e, width))
 }

@@ -13,14 +13,13 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// piece is what the cursor steps over at once and what one Backspace deletes: a
-// character with its marks, the end of a line, or a paste that is shown by its
-// size.
+// piece is a unit of the text: the cursor moves over it in one step, and one Backspace
+// deletes it. It is a character with its marks, the end of a line, or a folded paste.
 type piece struct {
-	text   string // what is sent
-	show   string // what stands on the screen, visible
-	cols   int    // that it takes there
-	pasted int    // its number among those that are shown by their size; 0 is none
+	text   string // text to send
+	show   string // visible text for the screen
+	cols   int    // columns on the screen
+	pasted int    // number of the folded paste; 0: it is not one
 }
 
 func (p piece) blank() bool {
@@ -34,8 +33,8 @@ func last(s string) rune  { r, _ := utf8.DecodeLastRuneInString(s); return r }
 
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-// pieces takes a text apart. What a terminal would not show as what it is shows
-// as its code, and is sent as what it is.
+// pieces splits a text into pieces. A character that a terminal would not show as it is
+// has its code in show.
 func (e *Editor) pieces(text string) []piece {
 	out := make([]piece, 0, len(text))
 	for text != "" {
@@ -49,7 +48,7 @@ func (e *Editor) pieces(text string) []piece {
 			p.show, p.cols = "", 0
 		case '\t':
 			p.show, p.cols = "    ", 4
-		case 0x7F: // as all below the blank that are not above
+		case 0x7F: // like the other control characters
 			p.show, p.cols = terminal.Visible(p.text), len("<U+007F>")
 		default:
 			p.text, _ = ansi.FirstGraphemeCluster(text, e.widths)
@@ -61,7 +60,7 @@ func (e *Editor) pieces(text string) []piece {
 	return out
 }
 
-// foldText is a long text as one piece, among others.
+// foldText returns a long text as one piece that shows its size.
 func foldText(verb, text string, among []piece) piece {
 	n := 1
 	for _, p := range among {
@@ -83,7 +82,7 @@ func foldText(verb, text string, among []piece) piece {
 
 func countLines(text string) int { return strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1 }
 
-// join is the text of pieces.
+// join returns the text of pieces.
 func join(pieces []piece) string {
 	var b strings.Builder
 	for _, p := range pieces {
@@ -92,13 +91,12 @@ func join(pieces []piece) string {
 	return b.String()
 }
 
-// row is a range of pieces that stands in one row of the screen.
+// row is a range of pieces in one row of the screen.
 type row struct{ from, to int }
 
-// layout breaks the text into rows of at most so many columns, after blanks
-// where there are some.
+// layout breaks the text into rows of at most so many columns, after a blank if possible.
 func layout(text []piece, from, columns int) (rows []row) {
-	r, used, blank := row{from, from}, 0, -1 // blank: behind the last blank of the row
+	r, used, blank := row{from, from}, 0, -1 // blank: index behind the last blank of the row
 	for i := from; i < len(text); i++ {
 		p := text[i]
 		if p.isEnd() {
@@ -125,7 +123,7 @@ func layout(text []piece, from, columns int) (rows []row) {
 	return append(rows, row{r.from, len(text)})
 }
 
-// rowOf is the row in which the cursor stands.
+// rowOf returns the row of the cursor.
 func rowOf(rows []row, at int) int {
 	for i := len(rows) - 1; i > 0; i-- {
 		if at >= rows[i].from {
@@ -135,7 +133,7 @@ func rowOf(rows []row, at int) int {
 	return 0
 }
 
-// lineStart is where the line begins in which the cursor stands.
+// lineStart returns the first piece of the line at the cursor.
 func (e *Editor) lineStart(at int) int {
 	for at > e.textStart() && !e.text[at-1].isEnd() {
 		at--
@@ -150,8 +148,8 @@ func (e *Editor) lineEnd(at int) int {
 	return at
 }
 
-// wordLeft is where the word begins that ends before at. Words are of pieces of
-// one kind; a paste that is shown by its size is one by itself.
+// wordLeft returns the first piece of the word that ends before at. A word consists of
+// pieces for which is returns true; a folded paste is a word by itself.
 func (e *Editor) wordLeft(at int, is func(piece) bool) int {
 	for at > e.textStart() && !is(e.text[at-1]) {
 		at--

@@ -1,5 +1,5 @@
-// Package humanize is how the program writes numbers, the names of tools and JSON, and
-// cuts what is long.
+// Package humanize formats sizes, numbers, durations, tool names and JSON for people, and
+// shortens long text.
 package humanize
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Bytes is a size: 950 B, 1.5 KiB, 2.0 MiB.
+// Bytes formats a size: 950 B, 1.5 KiB, 2.0 MiB.
 func Bytes(n int64) string {
 	switch {
 	case n < 1<<10:
@@ -25,7 +25,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
-// Count is a number to three digits or so: 950, 12.3 k, 4.5 M.
+// Count formats a number with about three digits: 950, 12.3 k, 4.5 M.
 func Count(n uint64) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -39,7 +39,7 @@ func Count(n uint64) string {
 	return fmt.Sprintf("%.1f %c", value, units[0])
 }
 
-// Exact is a number with all its digits, in groups: 2,310.
+// Exact formats a number with all its digits, in groups: 2,310.
 func Exact(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
@@ -48,7 +48,7 @@ func Exact(n int64) string {
 	return digits
 }
 
-// Duration is a time that something took: 12 ms, 3.4 s, 2 min 5 s.
+// Duration formats a duration: 12 ms, 3.4 s, 2 min 5 s.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -59,7 +59,7 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
 }
 
-// Dollars is a price to two digits or so: $0.0042, $0.31, $12.50.
+// Dollars formats a price with about two significant digits: $0.0042, $0.31, $12.50.
 func Dollars(d float64) string {
 	places := 2
 	for least := 0.1; places < 6 && d > 0 && d < least; least /= 10 {
@@ -68,7 +68,7 @@ func Dollars(d float64) string {
 	return fmt.Sprintf("$%.*f", places, d)
 }
 
-// Plural is a number of things.
+// Plural returns the number and the noun, with an "s" unless n is 1.
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -76,7 +76,7 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Clip cuts a line to n characters.
+// Clip cuts a line to n characters and appends " ..." if it was longer.
 func Clip(s string, n int) string {
 	runes := 0
 	for i := range s {
@@ -88,8 +88,8 @@ func Clip(s string, n int) string {
 	return s
 }
 
-// ToolName is the name of a tool as a part of a row of ours: what no tool can be called
-// is quoted, in ASCII, 60 characters of it at most.
+// ToolName returns the name of a tool for a row of ours. A name that no tool can have is
+// quoted in ASCII, at most 60 characters of it.
 func ToolName(name string) string {
 	const most = 60
 	if tool.ValidName(name) {
@@ -102,8 +102,8 @@ func ToolName(name string) string {
 	return quoted
 }
 
-// JSON is a value in one line, without escapes of what can be read without. What is no
-// JSON stays as it is.
+// JSON returns a value in one line without needless escapes. Text that is not JSON is
+// returned unchanged.
 func JSON(value json.RawMessage) string {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(value))

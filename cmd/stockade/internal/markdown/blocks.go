@@ -6,12 +6,12 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// readLine reads a line, or a part of one that is too long, and finishes what it ends.
-// This is how CommonMark finds blocks, but for HTML, which is text here, and
-// references, which a stream cannot follow.
+// readLine reads a line, or a part of a line that is too long (whole is false), and
+// finishes the blocks that end with it. It finds blocks as CommonMark does, except for
+// HTML, which is text here, and references, which a stream cannot resolve.
 func (s *Stream) readLine(raw string, whole bool) {
 	text := untab(terminal.Visible(raw))
-	if s.midLine { // goes on where the last part was
+	if s.midLine { // the line continues where the last part ended
 		s.midLine = !whole
 		if s.fence != nil {
 			s.code(text)
@@ -43,14 +43,14 @@ func (s *Stream) block(rest string) {
 	}
 	if rest == "" || indent(rest) == len(rest) {
 		s.endLeaf()
-		if !all { // a quote, whose lines have marks
+		if !all { // the empty line lacks the mark of a quote, which ends the quote
 			s.close(matched)
 		}
 		s.separate()
 		return
 	}
 	if !all {
-		if s.para != nil && !beginsBlock(rest) { // the marks were left out
+		if s.para != nil && !beginsBlock(rest) { // the marks are optional here
 			s.addPara(strings.TrimLeft(rest, " "))
 			return
 		}
@@ -61,7 +61,8 @@ func (s *Stream) block(rest string) {
 	}
 }
 
-// continues reports whether a line is inside of a container, and returns what of it is.
+// continues reports whether a line belongs to a container. inside is the line without the
+// container's marks.
 func (c container) continues(text string) (inside string, ok bool) {
 	n := indent(text)
 	switch {
@@ -78,7 +79,7 @@ func (c container) continues(text string) (inside string, ok bool) {
 	return "", false
 }
 
-// open opens the containers that begin in a line, and returns what stands in them.
+// open opens the containers that a line begins, and returns the rest of the line.
 func (s *Stream) open(text string) string {
 	for len(s.containers) < maxDepth {
 		n := indent(text)
@@ -100,7 +101,7 @@ func (s *Stream) open(text string) string {
 		if blanks := indent(text[inside:]); blanks < 5 && inside+blanks < len(text) {
 			inside += blanks
 		} else {
-			inside++ // the item is empty, or begins with code
+			inside++ // the item is empty or begins with code
 		}
 		shown := " " + marker + " "
 		if len(marker) == 1 {
@@ -115,7 +116,7 @@ func (s *Stream) open(text string) string {
 	return text
 }
 
-// leaf reads what is no container.
+// leaf reads the text of a line inside its containers.
 func (s *Stream) leaf(rest string) {
 	n := indent(rest)
 	text := rest[n:]
@@ -155,8 +156,8 @@ func (s *Stream) leaf(rest string) {
 	}
 }
 
-// addPara adds a line to the paragraph or the table that is open. It is finished
-// when it is too long; the rest of a table gets its head again.
+// addPara adds a line to the open paragraph or table. A paragraph that is too long is
+// finished; the rest of a table gets the head of the table again.
 func (s *Stream) addPara(text string) {
 	s.para = append(s.para, text)
 	s.paraBytes += len(text) + 1
@@ -174,8 +175,8 @@ func (s *Stream) addPara(text string) {
 	}
 }
 
-// beginsBlock reports whether a line that lacks the marks of its containers begins a
-// block, and does not go on with a paragraph.
+// beginsBlock reports whether a line without the marks of its containers begins a block
+// instead of continuing a paragraph.
 func beginsBlock(text string) bool {
 	n := indent(text)
 	if n > 3 || n == len(text) {
@@ -186,13 +187,13 @@ func beginsBlock(text string) bool {
 	return listed || fenced || text[n] == '>' || isHeading(text[n:]) || isRule(text[n:])
 }
 
-// interrupts reports whether a list may begin in the middle of a paragraph: a
-// number there is often one of a sentence.
+// interrupts reports whether a list item may begin inside a paragraph. It must not be
+// empty, and its number must be 1: another number often belongs to a sentence.
 func interrupts(text, marker string) bool {
 	return len(strings.TrimSpace(text)) > len(marker) && (len(marker) == 1 || marker[:len(marker)-1] == "1")
 }
 
-// listMarker is what an item begins with: -, +, *, 1. or 1).
+// listMarker returns the marker of a list item: -, +, *, 1. or 1).
 func listMarker(text string) (marker string, ok bool) {
 	digits := 0
 	for digits < len(text) && text[digits] >= '0' && text[digits] <= '9' {
@@ -208,7 +209,8 @@ func listMarker(text string) (marker string, ok bool) {
 	return marker, len(text) == len(marker) || text[len(marker)] == ' '
 }
 
-// isHeading: one to six #, and a blank or nothing.
+// isHeading reports whether a line begins with one to six # and a blank, or has nothing
+// behind them.
 func isHeading(text string) bool {
 	level := 0
 	for level < len(text) && text[level] == '#' {
@@ -217,7 +219,7 @@ func isHeading(text string) bool {
 	return level >= 1 && level <= 6 && (level == len(text) || text[level] == ' ')
 }
 
-// isRule: three or more of -, * or _, and blanks.
+// isRule reports whether a line consists of three or more -, * or _, and blanks.
 func isRule(text string) bool {
 	mark, count := text[0], 0
 	if mark != '-' && mark != '*' && mark != '_' {
@@ -235,21 +237,23 @@ func isRule(text string) bool {
 	return count >= 3
 }
 
-// isUnderline: a line of = or -, which makes a heading of the paragraph above.
+// isUnderline reports whether a line consists of = or -, which turns the paragraph above
+// into a heading.
 func isUnderline(text string) bool {
 	bare := strings.TrimRight(text, " ")
 	return bare != "" && (strings.Trim(bare, "=") == "" || strings.Trim(bare, "-") == "")
 }
 
-// isDelimiter: the second line of a table.
+// isDelimiter reports whether a line can be the second line of a table.
 func isDelimiter(text string) bool {
 	return strings.Contains(text, "-") && strings.Contains(text, "|") && strings.Trim(text, "|-: ") == ""
 }
 
 func indent(text string) int { return len(text) - len(strings.TrimLeft(text, " ")) }
 
-// untab puts blanks in place of tabs: four for each that a line begins with, so that
-// code keeps its steps wherever it stands, and up to the next column of four after that.
+// untab replaces tabs by blanks. A tab at the beginning of the line becomes four blanks,
+// which keeps the steps of code inside containers. Other tabs go to the next multiple of
+// four columns.
 func untab(text string) string {
 	if !strings.Contains(text, "\t") {
 		return text

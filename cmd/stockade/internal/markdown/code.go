@@ -2,18 +2,18 @@ package markdown
 
 import "strings"
 
-// fence is a block of code that is open.
+// fence is an open block of code.
 type fence struct {
 	mark     byte
-	length   int // of the marks that open it
-	indent   int
-	info     string    // what stands beside the marks, if it is more than a language
-	language *language // nil: it has no colours
-	closer   string    // ends the comment or text of several lines that is open; empty: none is
-	style    style     // of that
+	length   int       // number of opening marks
+	indent   int       // columns before the marks
+	info     string    // text after the marks, if it is more than a language
+	language *language // nil: the code has no colours
+	closer   string    // end of the open comment or text of several lines; empty: none is open
+	style    style     // style of that comment or text
 }
 
-// openFence reads the line that opens a block of code.
+// openFence reads a line that opens a block of code. It returns false for other lines.
 func openFence(line string) (*fence, bool) {
 	n := indent(line)
 	text := line[n:]
@@ -39,7 +39,7 @@ func (f *fence) closes(line string) bool {
 	return n < 4 && len(text) >= f.length && strings.Trim(text, string(f.mark)) == ""
 }
 
-// code reads a line of the block that is open.
+// code reads a line of the open block.
 func (s *Stream) code(text string) {
 	f := s.fence
 	if f.closes(text) {
@@ -54,8 +54,8 @@ func (s *Stream) code(text string) {
 	s.emit(s.wrapCode(f.scan(text))...)
 }
 
-// scan gives a line of code its colours. Its work is proportional to the line, whatever
-// that holds: a mark that nothing closes is looked for once.
+// scan returns a line of code with its colours. It takes time proportional to the line for
+// any text: it looks only once for the end of a quotation mark that is never closed.
 func (f *fence) scan(text string) (runs []run) {
 	l := f.language
 	if text != "" && f.closer == "" {
@@ -63,17 +63,17 @@ func (f *fence) scan(text string) (runs []run) {
 			return []run{{text: text, style: st}}
 		}
 	}
-	begun, current := 0, style(0) // the run that is open
+	start, current := 0, style(0) // start and style of the open run
 	paint := func(from, to int, st style) {
 		if st == current || from == to {
 			return
 		}
-		if from > begun {
-			runs = append(runs, run{text: text[begun:from], style: current})
+		if from > start {
+			runs = append(runs, run{text: text[start:from], style: current})
 		}
-		begun, current = from, st
+		start, current = from, st
 	}
-	open := "" // the quotes that nothing closes in this line
+	open := "" // quotation marks that are not closed in this line
 	for i := 0; i < len(text); {
 		rest, end, st := text[i:], i+1, style(0)
 		b, isBlock := l.blockAt(rest)
@@ -109,13 +109,14 @@ func (f *fence) scan(text string) (runs []run) {
 		paint(i, end, st)
 		i = end
 	}
-	if begun < len(text) {
-		runs = append(runs, run{text: text[begun:], style: current})
+	if start < len(text) {
+		runs = append(runs, run{text: text[start:], style: current})
 	}
 	return runs
 }
 
-// quotedLen is how long the text in quotes is that begins a line; 0: nothing closes it.
+// quotedLen returns the length of the quoted text that begins the line; 0: it is not
+// closed.
 func quotedLen(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -128,13 +129,13 @@ func quotedLen(text string) int {
 	return 0
 }
 
-// isWord reports whether a byte belongs to a word. Of the characters outside ASCII each
-// does.
+// isWord reports whether a byte belongs to a word. All characters outside ASCII do.
 func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// wordLen is how long the word is that begins a text; others belong to it, too.
+// wordLen returns the length of the word that begins the text. The characters of others
+// belong to words, too.
 func wordLen(text, others string) int {
 	for i := range len(text) {
 		if !isWord(text[i]) && strings.IndexByte(others, text[i]) < 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// newParser makes a parser of one paragraph or table. It knows no HTML, so that
-// Vec<String> stays, and no references.
+// newParser returns a parser of one paragraph or table. It does not parse HTML, which
+// keeps text like Vec<String>, or references.
 func newParser(tables bool) parser.Parser {
 	options := []parser.Option{
 		parser.WithBlockParsers(util.Prioritized(parser.NewParagraphParser(), 1000)),
@@ -42,7 +42,7 @@ var (
 	withoutTables = sync.OnceValue(func() parser.Parser { return newParser(false) })
 )
 
-// paragraph finishes the lines of a paragraph, of which some may be a table.
+// paragraph finishes a paragraph. Some of its lines may be a table.
 func (s *Stream) paragraph(lines []string) {
 	p := withTables()
 	for _, l := range lines {
@@ -85,18 +85,18 @@ func (s *Stream) heading(level int, source string) {
 	s.separate()
 }
 
-// inliner turns what is inside of a paragraph into runs.
+// inliner turns the content of a paragraph into runs.
 type inliner struct {
 	source  []byte
-	marks   bool // of the text are kept
+	marks   bool // the Markdown marks of the text are kept
 	runs    []run
 	escaper terminal.Escaper
 }
 
 func (s *Stream) inline(source []byte) *inliner { return &inliner{source: source, marks: !s.o.Color} }
 
-// add adds text and makes it visible in its place: without the marks of Markdown
-// between them, more accents may stand on a letter.
+// add adds text and makes it visible again: after the Markdown marks between them are
+// gone, several accents may follow a letter.
 func (in *inliner) add(text string, st style) {
 	if text != "" {
 		in.runs = append(in.runs, run{in.escaper.Visible(text), st})
@@ -149,7 +149,7 @@ func (in *inliner) node(n ast.Node, st style) {
 	}
 }
 
-// target shows where a link leads, unless its text is that.
+// target shows the target of a link, unless the text of the link is the same.
 func (in *inliner) target(shown string, destination, title []byte, st style) {
 	where := terminal.Line(string(destination))
 	if shown != where {
@@ -165,8 +165,8 @@ func (in *inliner) target(shown string, destination, title []byte, st style) {
 	}
 }
 
-// code adds a span of code, with marks where there are no colours: as many as the text
-// needs.
+// code adds a span of code. Without colours it has backquotes around it: as many as the
+// text requires.
 func (in *inliner) code(text string, st style) {
 	mark := ""
 	if in.marks {
@@ -176,7 +176,7 @@ func (in *inliner) code(text string, st style) {
 	in.add(mark+text+mark, st)
 }
 
-// plain is the text of a span of code.
+// plain returns the text of a span of code.
 func (in *inliner) plain(n ast.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -195,13 +195,13 @@ func textOf(runs []run) string {
 	return b.String()
 }
 
-// escapePattern is what stands for another character.
+// escapePattern matches text that stands for another character.
 var escapePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\\\\[!-/:-@[-`{-~]|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});|<br ?/?>")
 })
 
-// unescape decodes what stands for another character, if that one shows as what it
-// is. A <br>, which is the only line end in a table, is one.
+// unescape decodes escapes and entities whose character is visible. It turns <br>, the
+// only line end in a table, into a line end.
 func unescape(source []byte) string {
 	return escapePattern().ReplaceAllStringFunc(string(source), func(m string) string {
 		switch m[0] {

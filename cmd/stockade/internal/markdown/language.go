@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// language is how code is read for its colours: enough to tell comments, texts, numbers
-// and the words of the language apart.
+// language describes the syntax of a programming language, as far as colours need it:
+// comments, texts, numbers and keywords.
 type language struct {
-	line    []string        // what begins a comment that ends with its line
-	blocks  []block         // what may go on over several lines
-	quotes  string          // what begins and ends a text within a line
-	words   map[string]bool // in lower case where anyCase says so
-	anyCase bool
-	first   map[byte]style // lines whose first character says what they are
+	line    []string        // beginnings of comments that end with the line
+	blocks  []block         // comments and texts that may span several lines
+	quotes  string          // quotation marks of texts within a line
+	words   map[string]bool // keywords; in lower case if anyCase is set
+	anyCase bool            // keywords are matched in any case
+	first   map[byte]style  // styles of whole lines, by their first character
 }
 
-// block is a comment or a text that ends where its end stands.
-type block struct {
+// block is a comment or a text that may span several lines.
+type block struct { // the block ends at end
 	begin, end string
 	style      style
 }
@@ -25,7 +25,7 @@ type block struct {
 // isComment reports whether the rest of a line is a comment.
 func (l *language) isComment(text string, at int) bool {
 	for _, mark := range l.line {
-		// In a shell and in links, a # within a word begins none.
+		// In a shell and in links, a # inside a word does not begin a comment.
 		if strings.HasPrefix(text[at:], mark) && (mark != "#" || at == 0 || text[at-1] == ' ') {
 			return true
 		}
@@ -33,7 +33,7 @@ func (l *language) isComment(text string, at int) bool {
 	return false
 }
 
-// blockAt is the block that begins a text.
+// blockAt returns the block that begins the text.
 func (l *language) blockAt(text string) (block, bool) {
 	for _, b := range l.blocks {
 		if strings.HasPrefix(text, b.begin) {
@@ -51,8 +51,8 @@ func set(words string) map[string]bool {
 	return out
 }
 
-// languages are the languages by the names that stand beside the marks of a block. A
-// word of one language may have a colour in its neighbour, too: nothing depends on it.
+// languages maps the names behind the opening marks of a block to languages.
+// Similar languages share their keywords: a wrong colour does no harm.
 var languages = sync.OnceValue(func() map[string]*language {
 	comment, raw := block{"/*", "*/", dim}, block{"`", "`", green}
 	curly := set(`abstract as async await bool boolean break byte case catch chan char class const constexpr continue crate

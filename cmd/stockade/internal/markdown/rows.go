@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// style is a set of the bits below.
+// style is a set of the constants below.
 type style uint8
 
 const (
@@ -34,7 +34,7 @@ type run struct {
 	style style
 }
 
-// line is a row before it is written.
+// line is a row in runs. width is in columns.
 type line struct {
 	runs  []run
 	width int
@@ -56,7 +56,7 @@ func (l *line) append(other line) {
 	l.width += other.width
 }
 
-// text writes the row, with escape sequences if there are colours.
+// text returns the row as text, with escape sequences if color is set.
 func (l line) text(color bool) string {
 	runs := l.runs
 	for len(runs) > 0 && strings.Trim(runs[len(runs)-1].text, " ") == "" {
@@ -78,17 +78,17 @@ func (l line) text(color bool) string {
 	return b.String()
 }
 
-// filler fills rows with words.
+// filler collects characters into words and words into rows.
 type filler struct {
 	width int
 	rows  []line
 	row   line
 	word  line
-	gap   line // between the row and the word
+	gap   line // blanks between the row and the word
 }
 
-// wrap breaks a text between its words, and one that is too long for a row within.
-// Line ends in it begin a row.
+// wrap breaks text between words, and words that are longer than a row inside. A line end
+// in the text ends the row.
 func wrap(runs []run, width int) []line {
 	f := filler{width: width}
 	for _, r := range runs {
@@ -100,7 +100,7 @@ func wrap(runs []run, width int) []line {
 			case c == " ":
 				f.endWord()
 				f.gap.add(" ", 1, r.style&^(dim|underline))
-			case w > 1 || f.word.width+w > width: // between letters of Chinese, too
+			case w > 1 || f.word.width+w > width: // also between Chinese characters
 				f.endWord()
 				f.word.add(c, w, r.style)
 				if w > 1 {
@@ -137,7 +137,7 @@ func (f *filler) endRow() {
 	f.row, f.gap = line{}, line{}
 }
 
-// wrapCode breaks a line of code where a row is full, and keeps its blanks.
+// wrapCode breaks a line of code at the end of a row, and keeps its blanks.
 func (s *Stream) wrapCode(runs []run) (rows []line) {
 	width := s.room()
 	in := min(codeIndent, max(width-codeIndent, 0))
@@ -163,8 +163,8 @@ func (s *Stream) wrapCode(runs []run) (rows []line) {
 	return rows
 }
 
-// clusters calls do with each character of a text, with its marks, and its width
-// in columns.
+// clusters calls do with each character of a text, with its marks and its width in
+// columns.
 func clusters(text string, do func(cluster string, width int)) {
 	for text != "" {
 		if text[0] < 0x80 && (len(text) == 1 || text[1] < 0x80) {
@@ -178,7 +178,7 @@ func clusters(text string, do func(cluster string, width int)) {
 	}
 }
 
-// columns is the width of a text.
+// columns returns the width of a text in columns.
 func columns(text string) (width int) {
 	clusters(text, func(_ string, w int) { width += w })
 	return width

@@ -9,60 +9,61 @@ import (
 )
 
 const (
-	// maxLine is how many bytes of a line are read at once. A longer one is a
-	// paragraph that is cut.
+	// maxLine limits the bytes of a line that are read at once. A longer line is read in
+	// parts.
 	maxLine = 4 << 10
-	// maxBlock is how many bytes of a paragraph or of a table are rendered together.
+	// maxBlock limits the bytes of a paragraph or a table that are rendered together.
 	maxBlock = 4 << 10
-	// maxTableRows and maxTableColumns bound the cells of a table: a row may be one
-	// byte, and has as many cells as the first.
+	// maxTableRows and maxTableColumns limit the cells of a table: a row can be one byte
+	// long and still has as many cells as the first row.
 	maxTableRows    = 100
 	maxTableColumns = 40
-	// maxDepth is how many containers stand in one another. The marks of more are text.
+	// maxDepth limits the nesting of containers. The marks of deeper ones are text.
 	maxDepth = 8
-	// minWidth is the width of a row in the narrowest terminal.
+	// minWidth is the width of a row in the narrowest terminal, in columns.
 	minWidth = 8
-	// codeIndent is how far code stands to the right.
+	// codeIndent is the indentation of code, in columns.
 	codeIndent = 4
 )
 
-// Options say how rows look.
+// Options configure the look of rows.
 type Options struct {
-	// Width is how many columns a row may take now. Nil or less than 1 are 80.
+	// Width returns the current width of a row in columns. If Width is nil or returns
+	// less than 1, rows have 80 columns.
 	Width func() int
-	// Color gives rows the 16 colours of the terminal, bold, italic and dim. Without
-	// it, the marks of the text stay where its colours would be.
+	// Color adds the 16 colours of the terminal, bold, italic and dim. Without it, the
+	// marks of the text are shown instead.
 	Color bool
 }
 
-// Stream is an answer that comes in pieces. It is used by one goroutine.
+// Stream is an answer that arrives in pieces. Only one goroutine may use it.
 type Stream struct {
 	o Options
 
-	line        []byte // that has not ended yet
-	midLine     bool   // its beginning was read already
+	line        []byte // line that has not ended yet
+	midLine     bool   // the beginning of the line was read already
 	containers  []container
-	para        []string // the lines of the paragraph or table that is open
-	paraBytes   int
-	fence       *fence
-	blank       bool   // an empty row is due before the next
-	blankPrefix string // what stands in it
-	begun       bool   // a row was finished
-	preview     bool   // this is a copy for Rest: a line of code that has not ended has no colours
-	parsedBytes int    // bytes that goldmark was given, for tests
+	para        []string // lines of the open paragraph or table; nil: none
+	paraBytes   int      // bytes of para
+	fence       *fence   // open block of code; nil: none
+	blank       bool     // an empty row precedes the next row
+	blankPrefix string   // prefix of that empty row
+	begun       bool     // a row was finished
+	preview     bool     // a copy made by Rest: a line of code that has not ended gets no colours
+	parsedBytes int      // bytes passed to goldmark, for tests
 
-	out []string // rows of this call
+	out []string // finished rows of this call
 
-	rest      []string // what Rest returned, until more is added
+	rest      []string // the last result of Rest; nil: text was added since
 	restWidth int
 }
 
-// container is a quote, or an item of a list.
+// container is a quote or an item of a list.
 type container struct {
 	quote  bool
-	indent int    // of what belongs to the item, in columns
-	marker string // of the item, as it is shown
-	shown  bool   // the marker was
+	indent int    // columns before the content of the item
+	marker string // marker of the item as it is shown
+	shown  bool   // the marker was shown
 }
 
 // New returns an empty stream.
@@ -74,8 +75,8 @@ func Render(text string, o Options) []string {
 	return append(s.Add(text), s.End()...)
 }
 
-// Add adds a piece, which may end anywhere, even within a character. It returns
-// the rows that are finished by it, without line ends.
+// Add adds a piece, which may end anywhere, even inside a character. It returns the rows
+// that the piece finishes, without line ends.
 func (s *Stream) Add(text string) (done []string) {
 	if text == "" {
 		return nil
@@ -104,8 +105,8 @@ func (s *Stream) Add(text string) (done []string) {
 	return s.takeRows()
 }
 
-// cutAt is where a line is cut that is too long: at a blank, or at least between
-// characters.
+// cutAt returns the index at which a line that is too long is cut: at a blank, or else
+// between characters.
 func cutAt(line string) int {
 	if i := strings.LastIndexByte(line, ' '); i > 0 {
 		return i
@@ -118,7 +119,7 @@ func cutAt(line string) int {
 	return len(line)
 }
 
-// End ends the text and returns the rows that were not finished.
+// End ends the text and returns the remaining rows.
 func (s *Stream) End() (done []string) {
 	s.rest = nil
 	if len(s.line) > 0 {
@@ -129,9 +130,9 @@ func (s *Stream) End() (done []string) {
 	return s.takeRows()
 }
 
-// Rest returns the last rows, at most max, that [Stream.End] would return now. It
-// may be called many times a second: it renders one block, and only when something
-// was added or the width is another.
+// Rest returns the last rows that [Stream.End] would return now, at most max. It may be
+// called many times a second: it renders one block, and only if text was added or the
+// width has changed.
 func (s *Stream) Rest(max int) []string {
 	if width := s.width(); s.rest == nil || s.restWidth != width {
 		c := *s
@@ -162,8 +163,8 @@ func (s *Stream) width() int {
 	return max(width, minWidth)
 }
 
-// prefix is what stands before the next row because of its containers. It takes
-// half of the columns at most.
+// prefix returns the text before the next row that its containers require. It takes at
+// most half of the columns.
 func (s *Stream) prefix() string {
 	var b strings.Builder
 	for _, c := range s.containers {
@@ -180,10 +181,10 @@ func (s *Stream) prefix() string {
 	return string(p[max(len(p)-s.width()/2, 0):])
 }
 
-// room is how many columns the containers leave.
+// room returns the number of columns beside the containers.
 func (s *Stream) room() int { return s.width() - columns(s.prefix()) }
 
-// emit finishes rows of a block.
+// emit appends finished rows, each behind the prefix of its containers.
 func (s *Stream) emit(rows ...line) {
 	for _, r := range rows {
 		if s.blank && s.begun {
@@ -202,7 +203,7 @@ func (s *Stream) emit(rows ...line) {
 	}
 }
 
-// separate asks for an empty row before the next.
+// separate requests an empty row before the next row.
 func (s *Stream) separate() {
 	s.blank = true
 	s.blankPrefix = ""
@@ -214,7 +215,7 @@ func (s *Stream) separate() {
 	}
 }
 
-// endLeaf finishes the block that is open.
+// endLeaf finishes the open block.
 func (s *Stream) endLeaf() {
 	if s.para != nil {
 		lines := s.para
@@ -226,7 +227,7 @@ func (s *Stream) endLeaf() {
 	}
 }
 
-// close ends all containers but the first n, and what is open in them.
+// close ends all containers except the first n, and their open block.
 func (s *Stream) close(n int) {
 	s.endLeaf()
 	for len(s.containers) > n {

@@ -144,7 +144,7 @@ func TestRowsAreFinishedWithTheirBlock(t *testing.T) {
 }
 
 func TestTheWorkIsBounded(t *testing.T) {
-	// What is given to the libraries again and again is never longer than a block.
+	// The libraries never get more than a block, even if they get it again and again.
 	for _, text := range []string{"word ", "x", "a\n", "- item\n", "> quote\n", "|a|b|\n", "```go\nfunc main() {} // x\n", "[a](b) ", "*a ", "\x1b", "```c\n/* x\n"} {
 		s := New(options(80, true))
 		whole := strings.Repeat(text, (32<<10)/len(text))

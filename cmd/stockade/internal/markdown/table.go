@@ -8,14 +8,14 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 )
 
-// minColumn is the width that a column of a table has at least, unless its cells
-// are narrower. If there is less room, a table is shown as a list.
+// minColumn is the least width of a table's column whose cells are not narrower. If there
+// is less room, the table is shown as a list.
 const minColumn = 8
 
-// between stands between two columns. It is not the bar of the program.
+// between separates two columns. It differs from the bar of the program.
 const between = " | "
 
-// table lays a table out.
+// table returns the rows of a table.
 func (s *Stream) table(t *extast.Table, source []byte) (rows []line) {
 	var cells [][][]run
 	natural := make([]int, len(t.Alignments))
@@ -51,7 +51,7 @@ func (s *Stream) table(t *extast.Table, source []byte) (rows []line) {
 	return rows
 }
 
-// beside lays the cells of a row of a table out, one beside the other.
+// beside returns the rows of one table row, with its cells side by side.
 func beside(row [][]run, widths []int, alignments []extast.Alignment) (rows []line) {
 	var wrapped [][]line
 	height := 1
@@ -75,7 +75,7 @@ func beside(row [][]run, widths []int, alignments []extast.Alignment) (rows []li
 			}
 			left, right := 0, max(w-cell.width, 0)
 			switch {
-			case i == 0: // no row begins with blanks
+			case i == 0: // a row must not begin with blanks
 			case alignments[i] == extast.AlignRight:
 				left, right = right, 0
 			case alignments[i] == extast.AlignCenter:
@@ -90,8 +90,8 @@ func beside(row [][]run, widths []int, alignments []extast.Alignment) (rows []li
 	return rows
 }
 
-// list shows a table that does not fit, a row after the other, each cell with the
-// name of its column.
+// list returns a table that does not fit as a list: one table row after the other, each
+// cell with the name of its column.
 func (s *Stream) list(cells [][][]run) (rows []line) {
 	if len(cells) == 1 {
 		cells = append(cells, cells[0])

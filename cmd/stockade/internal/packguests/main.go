@@ -1,8 +1,16 @@
+<<<<<<< HEAD
 // Command packguests finishes the built-in modules after the Go toolchain has
 // built them: it asks each for its manifest, in the sandbox, writes that into
 // the module as a custom section, compresses the module, and writes index.json, from
 // which the program lists its tools without touching WebAssembly. Where the program
 // embeds native code it compiles them for that. DIR is the directory guests.
+=======
+// Command packguests finishes the built-in modules after the Go toolchain has built them.
+// It asks each module for its manifest, in the sandbox, and adds the manifest to the
+// module as a custom section. It writes index.json, from which the program lists its
+// tools without running WebAssembly. If the program embeds native code on this platform,
+// it compiles the modules for it.
+>>>>>>> w34-8
 package main
 
 import (
@@ -60,13 +68,13 @@ func pack(ctx context.Context, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "dist", guests.IndexFile), append(data, '\n'), 0o644)
 }
 
-// compile makes the native code of the modules in a directory, in the place of
-// all that was there.
+// compile replaces the native code in the directory for this platform by that of the
+// modules in dir.
 func compile(ctx context.Context, dir string, index []guests.Module) error {
 	out := filepath.Join(dir, filepath.FromSlash(guests.NativeDir()))
 	before, err := os.ReadDir(out)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // this platform's is not embedded
+		return nil // native code for this platform is not embedded
 	}
 	for _, d := range before {
 		if d.IsDir() {
@@ -100,7 +108,7 @@ func compileOne(ctx context.Context, box *sandbox.Sandbox, file, out string) err
 		return err
 	}
 	mod := module(file, code)
-	mod.Origin = tool.OriginBuiltin // which is compiled in this process
+	mod.Origin = tool.OriginBuiltin // built-in modules are compiled in this process
 	if err := os.Mkdir(out, 0o755); err != nil {
 		return err
 	}

@@ -1,10 +1,9 @@
-// Package pager shows what is longer than the screen in less.
+// Package pager shows text that is longer than the screen in less.
 //
-// It starts a process outside of the jail, and what that shows was written by
-// others. So it is less and nothing else, found at fixed places: PATH and PAGER can
-// be set by a folder for whoever enters it. less runs no commands and writes no
-// files (LESSSECURE), and of the environment it gets what it needs to know the
-// terminal.
+// It starts a process outside of the jail, and others have written the text. Therefore it
+// only runs less, from fixed paths: a folder can set PATH and PAGER for a person who
+// enters it. less runs no commands and writes no files (LESSSECURE). Its environment has
+// only the variables that describe the terminal.
 package pager
 
 import (
@@ -17,11 +16,11 @@ import (
 	"unicode/utf8"
 )
 
-// lessPaths are where less is looked for.
+// lessPaths are the paths where less may be.
 var lessPaths = []string{"/usr/bin/less", "/bin/less", "/usr/local/bin/less", "/opt/homebrew/bin/less"}
 
-// Find returns the path of less, if it is there and the environment does not say
-// that nothing is to be paged: PAGER is empty or cat.
+// Find returns the path of less. ok is false if less is not there, if the terminal cannot
+// show it, or if PAGER is empty or cat, which turns paging off.
 func Find(lookup func(string) (string, bool)) (path string, ok bool) {
 	if pager, set := lookup("PAGER"); set && (strings.TrimSpace(pager) == "" || strings.TrimSpace(pager) == "cat") {
 		return "", false
@@ -37,11 +36,11 @@ func Find(lookup func(string) (string, bool)) (path string, ok bool) {
 	return "", false
 }
 
-// passedVars are the variables that less gets as they are.
+// passedVars are the environment variables that less gets unchanged.
 var passedVars = []string{"TERM", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "COLUMNS", "TERMINFO"}
 
-// environment is what less gets. Colours are shown, other escape sequences as text;
-// what is on the screen stays when it ends, and Ctrl-C ends it.
+// environment returns the environment of less. Its options show colours and make other
+// escape sequences visible; the screen stays after it ends, and Ctrl-C ends it.
 func environment(lookup func(string) (string, bool)) []string {
 	env := []string{"LESS=-FRXK", "LESSSECURE=1", "LESSHISTFILE=-"}
 	for _, name := range passedVars {
@@ -52,24 +51,25 @@ func environment(lookup func(string) (string, bool)) []string {
 	return env
 }
 
-// Pager holds text back until it is longer than the screen, and shows it in less
-// from then on. It is used by one goroutine.
+// Pager holds text back until it is longer than the screen, and from then on shows it in
+// less. Only one goroutine may use it.
 type Pager struct {
-	// Less is its path, Screen the terminal on which it shows, which has so many rows
-	// and columns. Lookup is the environment.
+	// Less is the path of less. Screen is the terminal, with its Rows and Columns. Lookup
+	// looks up environment variables.
 	Less          string
 	Screen        *os.File
 	Rows, Columns int
 	Lookup        func(string) (string, bool)
 
 	buffered     bytes.Buffer
-	rows, column int // that held takes, and of its last row
+	rows, column int // rows of buffered, and column of the last one
 	cmd          *exec.Cmd
 	pipe         io.WriteCloser
-	closed       bool // the person has seen enough
+	closed       bool // the person has left less
 }
 
-// Write takes text. After the person has left less, it takes it to nowhere.
+// Write shows text in less, or holds it back while all of it fits the screen. After the
+// person has left less, it drops the text.
 func (p *Pager) Write(text []byte) (int, error) {
 	if p.closed {
 		return len(text), nil
@@ -99,7 +99,7 @@ func (p *Pager) Write(text []byte) (int, error) {
 }
 
 func (p *Pager) start() error {
-	cmd := exec.CommandContext(context.Background(), p.Less) // it is the person who ends it
+	cmd := exec.CommandContext(context.Background(), p.Less) // the person ends it
 	cmd.Env, cmd.Stdout, cmd.Stderr = environment(p.Lookup), p.Screen, p.Screen
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
@@ -112,20 +112,20 @@ func (p *Pager) start() error {
 	return nil
 }
 
-// send gives less text. An error is that it has ended.
+// send sends text to less. If less has ended, it marks the pager as closed.
 func (p *Pager) send(text []byte) {
 	if _, err := p.pipe.Write(text); err != nil {
 		p.closed = true
 	}
 }
 
-// Close shows what was held back, or waits until the person leaves less.
+// Close shows the buffered text, or waits until the person leaves less.
 func (p *Pager) Close() error {
 	if p.cmd == nil {
 		_, err := p.Screen.Write(p.buffered.Bytes())
 		return err
 	}
 	_ = p.pipe.Close()
-	_ = p.cmd.Wait() // how it ended says nothing of what was shown
+	_ = p.cmd.Wait() // the exit code does not matter
 	return nil
 }

@@ -12,30 +12,31 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// contextLines is how many lines around each difference are shown before all of it is.
+// contextLines is the number of unchanged lines around each difference that are shown
+// while the difference is not shown whole.
 const contextLines = 1
 
-// Limits on the differences that a question shows before a person asks for all.
+// Limits on the differences that a question shows before a person asks for the rest.
 const (
-	maxRead  = 4 << 20   // bytes of contents that are read to be compared
-	maxTexts = 200       // differences
+	maxRead  = 4 << 20   // bytes of file contents read for comparisons
+	maxTexts = 200       // number of differences
 	maxText  = 128 << 10 // bytes of the lines of one difference
 )
 
-// line is one line of a difference, and how often it stands there in a row.
+// line is a line of a difference, with the number of its repetitions in a row.
 type line struct {
 	diff.Line
 	far bool // too far from any changed line to be shown
 }
 
-// opNote is the Op of a line that is a remark on the whole file, or on its end.
+// opNote is the Op of a line that is a note about the whole file or about its end.
 const opNote = '\\'
 
 func noteLine(text string) line {
 	return line{Line: diff.Line{Op: opNote, Text: `\ ` + text, Count: 1}}
 }
 
-// allLines returns the lines of a difference, with its notes.
+// allLines yields the lines of a difference, with its notes.
 func allLines(t *diff.Text) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		for _, words := range t.Notes {
@@ -53,8 +54,8 @@ func allLines(t *diff.Text) iter.Seq[line] {
 	}
 }
 
-// linesOf returns the lines of a difference, and marks those that are far from
-// any changed line.
+// linesOf returns the lines of a difference, and marks lines that are far from any
+// changed line.
 func linesOf(t *diff.Text) []line {
 	lines := slices.Collect(allLines(t))
 	differs := func(l line) bool { return l.Op == '+' || l.Op == '-' }
@@ -63,13 +64,13 @@ func linesOf(t *diff.Text) []line {
 		case l.Op == ' ':
 			lines[i].far = !slices.ContainsFunc(lines[max(0, i-contextLines):min(len(lines), i+contextLines+1)], differs)
 		case l.Op == opNote && i > 0 && lines[i-1].NoEnd:
-			lines[i].far = lines[i-1].far || t.Change.Before == nil // a new file needs no remark on its end
+			lines[i].far = lines[i-1].far || t.Change.Before == nil // a new file needs no note about its end
 		}
 	}
 	return lines
 }
 
-// counts are how many lines of a file come and go.
+// counts returns the numbers of added and removed lines as text; empty if there are none.
 func counts(t *diff.Text) string {
 	if t == nil || t.Added+t.Removed == 0 {
 		return ""
@@ -77,8 +78,8 @@ func counts(t *diff.Text) string {
 	return fmt.Sprintf("+%d -%d", t.Added, t.Removed)
 }
 
-// rowsOfLines returns lines as rows behind bars, with their numbers. Lines around changed ones
-// are left out unless context is set.
+// rowsOfLines returns lines as rows behind bars, with line numbers. Without context,
+// unchanged lines are left out.
 func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
 	tabs := tabIndented(lines)
 	for _, l := range lines {
@@ -105,7 +106,7 @@ func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
 	return rows
 }
 
-// digits returns the width of the greatest line number, in columns.
+// digits returns the width of the largest line number, in columns.
 func digits(t *diff.Text) int {
 	if t == nil || len(t.Hunks) == 0 {
 		return 1
@@ -114,14 +115,14 @@ func digits(t *diff.Text) int {
 	return len(strconv.Itoa(max(last.OldEnd, last.NewEnd)))
 }
 
-// tabIndented reports whether lines are indented with tabs only. Then tabs can be shown as blanks
-// without being taken for others.
+// tabIndented reports whether lines are indented with tabs only. Then tabs can be shown
+// as blanks without being mistaken for blanks of the file.
 func tabIndented(lines []line) bool {
 	return !slices.ContainsFunc(lines, func(l line) bool { return strings.HasPrefix(strings.TrimLeft(l.Text, "\t"), " ") })
 }
 
-// shownDiffs returns the differences that a question shows, by the index of their change: those
-// that have a line of their own, as many as may be compared now.
+// shownDiffs returns the differences that a question shows, by the index of their change:
+// those of changes with a line of their own, within maxRead, maxTexts and maxText.
 func shownDiffs(set *diff.Set) map[int]*diff.Text {
 	out, single := map[int]*diff.Text{}, map[int]bool{}
 	for _, e := range set.Entries {
@@ -139,16 +140,17 @@ func shownDiffs(set *diff.Set) map[int]*diff.Text {
 	return out
 }
 
-// changeItem is a line about changes, with the difference if it is about a single change.
+// changeItem is a line about changes. If it is about a single change it has the
+// difference.
 type changeItem struct {
 	diff.SummaryLine
-	textDiff *diff.Text
-	lines    []line // of it
-	large    bool   // there is a text, but it is too large to be shown here
+	textDiff *diff.Text // nil: none, or not computed
+	lines    []line     // lines of textDiff
+	large    bool       // the difference exists, but is too large to be shown here
 }
 
-// order returns the rank of a plain line: first those without a difference, then changed
-// files, then new files, then lines that only count.
+// order returns the rank of an item: first items without a difference, then changed
+// files, then new files, then lines that only count changes.
 func (i changeItem) order() int {
 	switch {
 	case i.Form == diff.FormSeveral:
@@ -161,8 +163,8 @@ func (i changeItem) order() int {
 	return 2
 }
 
-// group returns the group that a difference shares rows with: 0 for files that were there
-// before, which come first, and 1 for new ones, which get the rows that are left.
+// group returns the group in which a difference shares rows: 0 for files that existed
+// before, 1 for new files. Group 0 is served first; group 1 gets the remaining rows.
 func (i changeItem) group() int {
 	if i.order() < 2 {
 		return 0
@@ -170,14 +172,15 @@ func (i changeItem) group() int {
 	return 1
 }
 
-// singleChange returns the line about the changes if there is only one, and counts the added and
-// removed lines of its file. Both are empty if the line may not stand in a row of our own,
-// because a name has a blank, a quote or a character beyond ASCII.
-func (q Question) singleChange() (told, come string) {
+// singleChange returns the line about the changes and the numbers of added and removed
+// lines of the file, if there is only one such line. Both are empty if the line cannot
+// stand in a row of ours, because a name contains a blank, a quotation mark or a
+// character beyond ASCII.
+func (q Question) singleChange() (text, lineCounts string) {
 	if q.Changes == nil || len(q.Changes.Changes) != 1 {
 		return "", ""
 	}
-	all := slices.DeleteFunc(q.Changes.SummaryLines(2), func(t diff.SummaryLine) bool { return t.NotShown }) // red lines stand below
+	all := slices.DeleteFunc(q.Changes.SummaryLines(2), func(t diff.SummaryLine) bool { return t.NotShown }) // lines in red are shown below
 	c := q.Changes.Changes[0]
 	plain := func(path string) bool { return path == "" || isPlainWord(path) }
 	if len(all) != 1 || !all[0].IsSingle() || !plain(c.Path) || !plain(c.From) || showsOtherName(c) {
@@ -186,8 +189,8 @@ func (q Question) singleChange() (told, come string) {
 	return all[0].Words, counts(q.diffs[0])
 }
 
-// showsOtherName reports whether a change is shown with the name of another file: a link target,
-// or a hard link.
+// showsOtherName reports whether a change is shown with the name of another file: the
+// target of a link, or a hard link.
 func showsOtherName(c tool.Change) bool {
 	return slices.ContainsFunc([]*tool.Version{c.Before, c.After}, func(v *tool.Version) bool { return v != nil && (v.Target != "" || v.HardLink != "") })
 }

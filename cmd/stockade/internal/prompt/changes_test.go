@@ -120,7 +120,8 @@ func TestALargeDifferenceHidesNone(t *testing.T) {
 	}
 }
 
-// Each change has one row that names or counts it, in the question and behind [d].
+// TestEachChangeHasARow: in the question and behind [d], each change has one row that
+// names or counts it.
 func TestEachChangeHasARow(t *testing.T) {
 	words := []string{"removed", "directory", "branch", "1", "index", "a", "git:", "new\nline", "\x1b[2J", `quo"te`, "\xff", "\u202e", strings.Repeat("long", 60), "│ created", "  +1 -1"}
 	token := func(i int) string { return fmt.Sprintf("q%dq", i) }
@@ -179,7 +180,7 @@ func TestEachChangeHasARow(t *testing.T) {
 func TestADifferenceIsLookedAt(t *testing.T) {
 	hidden := edited("a", "x\n", "y\u202e\n")
 	for _, changes := range [][]tool.Change{{hidden}, {hidden, edited("b", "x\n", "y\n")}} {
-		if rows := lines(ForCall(bash(changes...)).Rows(View{})); !strings.Contains(rows, "! it holds characters that do not show") {
+		if rows := lines(ForCall(bash(changes...)).Rows(View{})); !strings.Contains(rows, "! it holds characters that are invisible") {
 			t.Errorf("%d files: no warning in\n%s", len(changes), rows)
 		}
 	}

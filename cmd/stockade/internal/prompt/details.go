@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// details returns all else that is known about a question.
+// details returns everything else that is known about a question, as rows.
 func details(v View, q Question) []string {
 	p := rowBuilder{v: v, all: true}
 	about := humanize.ToolName(q.Tool) + ", risk " + q.Risk.String()
@@ -43,7 +43,7 @@ func details(v View, q Question) []string {
 	for _, c := range q.BindingChanges {
 		changed = append(changed, c.InWords()...)
 	}
-	p.titled("not as it was", strings.Join(changed, "\n"))
+	p.titled("has changed", strings.Join(changed, "\n"))
 	if text := q.Command + q.Changes.String(); text != "" {
 		p.titled("its text", fmt.Sprintf("%d bytes, sha256 %.16x", len(text), sha256.Sum256([]byte(text))))
 	}
@@ -60,19 +60,20 @@ func details(v View, q Question) []string {
 	}
 	p.own("", "  ", keys)
 	if slices.ContainsFunc(prompt.moreChoices, func(c Choice) bool { return isPermanent(c.scope) }) {
-		p.own("", "  ", "what is kept ends with `stockade policy revoke`")
+		p.own("", "  ", "`stockade policy revoke` removes kept answers")
 	}
 	p.warnings(q)
 	p.findings()
 	return p.out
 }
 
-// isPermanent reports whether an answer outlasts the program.
+// isPermanent reports whether an answer of this scope outlasts the program.
 func isPermanent(s policy.Scope) bool {
 	return s == policy.ScopeProject || s == policy.ScopeAlways || s == policy.ScopeKeepBelow
 }
 
-// secretText names a secret, the header that has its value, and the hosts that get it.
+// secretText names a secret, the header that carries its value, and the hosts that
+// receive it.
 func secretText(s tool.Secret) string {
 	header, hosts := s.Header, strings.Join(s.Hosts, ", ")
 	if header == "" {

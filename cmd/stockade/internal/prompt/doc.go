@@ -1,10 +1,11 @@
 // Package prompt asks a person whether calls may run.
 //
-// A question comes from policy. A [Prompt] is what of it is shown in a few rows, what
-// stands behind "?", and which keys answer it: whatever is not ours stands behind a bar,
-// made visible. An [Asker] puts prompts to the person; [Terminal] does it on lines that
-// are typed, and a screen that takes single keys can. A [Queue] sees to it that there is
-// one prompt at a time, in the order in which calls arrive, and makes a batch of those
-// that wait together; it is the dispatch.Approver. See RATIONALE, "Why does a question
-// hold back everything else, and repeat itself?" and "Why is so little of a question shown at first?"
+// A question comes from package policy. A [Prompt] is the form in which a person sees it:
+// a few rows, more rows behind the key "?", and the keys that answer it. Our text is text
+// of this program. Text of others, that is of models, tools and files, stands behind a
+// bar and is made visible. An [Asker] shows prompts to the person: [Terminal] does it
+// with typed lines, and a screen can do it with single keys. A [Queue] shows one prompt
+// at a time, in the order in which calls arrive, and combines waiting calls in a batch;
+// it is the dispatch.Approver. See RATIONALE, "Why does a question hold back everything
+// else, and repeat itself?" and "Why is so little of a question shown at first?"
 package prompt

@@ -8,28 +8,29 @@ import (
 	"github.com/stockade-dev/stockade/host/diff"
 )
 
-// pageRows is the number of rows of a page of [d], since a terminal forgets older rows.
+// pageRows is the number of rows of a page behind the key d. More would not help: a
+// terminal forgets older rows.
 const pageRows = 1000
 
-// linesAtOnce is the number of lines of a difference that become rows in one go.
+// linesAtOnce is the number of lines of a difference that are turned into rows at once.
 const linesAtOnce = 200
 
-// fullText shows everything about some questions, page by page. A difference is computed when
-// its page is shown.
+// fullText shows everything about some questions, page by page. It computes a difference
+// when it shows its page.
 type fullText struct {
 	qs         []Question
 	pending    []part     // changes that were not shown yet
-	textDiff   *diff.Text // the difference that is being shown
-	linesShown int        // how many of its lines were shown
+	textDiff   *diff.Text // difference being shown; nil: none
+	linesShown int        // number of its lines that were shown
 }
 
-// part is a question, and the index of one of its changes; below 0: all that is not about
-// one change alone.
+// part names a change of a question by their indexes. If change is below 0 it is
+// everything of the question that is not about a single change.
 type part struct{ question, change int }
 
 func (w *fullText) ended() bool { return w.textDiff == nil && len(w.pending) == 0 }
 
-// page returns the next page. The first one follows the last.
+// page returns the next page. After the last page comes the first again.
 func (w *fullText) page(v View) []string {
 	p := rowBuilder{v: v, all: true}
 	if w.ended() {
@@ -63,7 +64,7 @@ func (w *fullText) page(v View) []string {
 	return p.out
 }
 
-// begin writes what is not about one change alone.
+// begin adds everything of a question that is not about a single change.
 func (w *fullText) begin(p *rowBuilder, at int) {
 	q := w.qs[at]
 	if len(w.qs) > 1 {
@@ -81,7 +82,7 @@ func (w *fullText) begin(p *rowBuilder, at int) {
 	}
 }
 
-// title writes the title of a change, and begins with its difference.
+// title adds the title of a change, and starts its difference.
 func (w *fullText) title(p *rowBuilder, set *diff.Set, change int) {
 	w.textDiff, w.linesShown = set.Text(change), 0
 	words := set.Headline(change)
@@ -95,7 +96,7 @@ func (w *fullText) title(p *rowBuilder, set *diff.Set, change int) {
 	}
 }
 
-// lines writes the next lines of the difference.
+// lines adds the next lines of the difference.
 func (w *fullText) lines(p *rowBuilder) {
 	var lines []line
 	at := 0

@@ -9,11 +9,10 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// What stands before each row that is not a title of ours: a bar before a line
-// that others have written, dots where a line that is too long for a row goes
-// on, a tilde before what we say of rows that are not shown, and a mark before what we
-// warn of. No text can begin a row, so none can look like another's. The bar is that of
-// results.
+// Prefixes of rows that are not titles of ours: Bar precedes a line of others, Continued
+// the rest of a line that is too long for a row, Note our remark about hidden rows, and
+// alarm a warning of ours. Text of others cannot start a row, and therefore cannot
+// imitate one of ours. Results use the same bar.
 const (
 	Bar       = "     │ "
 	Continued = "     : "
@@ -21,29 +20,29 @@ const (
 	alarm     = "     ! "
 )
 
-// Of one text, more rows than these are folded. What is only said beside something
-// else is folded sooner.
+// A text is folded to foldRows rows. A text that only accompanies another one is folded
+// to sideRows.
 const (
 	foldRows = 24
 	sideRows = 4
 )
 
-// minRepeats is how many copies of a line after it are counted instead of shown:
-// a payload behind thousands of empty lines stands in sight.
+// minRepeats is the number of repetitions of a line from which on they are counted
+// instead of shown: this keeps a payload behind thousands of empty lines in sight.
 const minRepeats = 3
 
 var (
 	blanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` {9,}|\t{3,}`) })
-	// ownMarks is what we write for what does not show.
+	// ownMarks matches our marks for characters that are not visible.
 	ownMarks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<(tab>|newline>|\d+ blanks>|U\+|0x)`) })
 )
 
 var markReplacer = strings.NewReplacer("\t", "<tab>", "\n", "<newline>")
 
-// row is one row of a text, without what stands before it.
+// row is one row of a text with its prefix.
 type row struct{ before, text, style string }
 
-// rows returns rows as text with their styles.
+// rows returns rows as text in their styles.
 func (v View) rows(rows []row) (out []string) {
 	for _, r := range rows {
 		out = append(out, r.before+v.style(r.style, r.text))
@@ -51,8 +50,8 @@ func (v View) rows(rows []row) (out []string) {
 	return out
 }
 
-// gutter breaks lines into rows behind bars. Runs of blanks and of equal lines
-// are counted instead of shown. A line end within a line shows as one.
+// gutter breaks lines into rows behind bars. It counts runs of blanks and of equal lines
+// instead of showing them. A line end inside a line is shown as a mark.
 func gutter(lines []string, width int) []row {
 	var rows []row
 	for i := 0; i < len(lines); {
@@ -73,9 +72,8 @@ func gutter(lines []string, width int) []row {
 	return rows
 }
 
-// rowsOf is one line in rows, the first of which begins with a few words of ours. What
-// it is indented by shows as blanks where the line still begins in the first half of
-// the row.
+// rowsOf returns the rows of one line; the first row begins with words, which are ours.
+// The indent of the line is kept if it takes at most half of a row.
 func rowsOf(words, line, style string, width int) []row {
 	text := strings.TrimLeft(line, " ")
 	indent := line[:len(line)-len(text)]
@@ -85,8 +83,8 @@ func rowsOf(words, line, style string, width int) []row {
 	return prefixRows(Bar, style, inRows(words+indent+markedLine(text), width))
 }
 
-// inRows breaks a line between its words into rows that have room behind a bar, and a
-// word that is longer than a row where it ends. No character of it is left out.
+// inRows breaks a line between words into rows that fit behind a bar. A word that is
+// longer than a row is broken at the end of the row. Every character is kept.
 func inRows(line string, width int) (rows []string) {
 	row := ""
 	for _, word := range strings.SplitAfter(line, " ") {
@@ -108,8 +106,8 @@ func prefixRows(before, style string, texts []string) (rows []row) {
 	return rows
 }
 
-// markedLine is a visible line, in which runs of blanks are counted, and what we write is
-// nobody else's.
+// markedLine makes a line visible and counts runs of blanks. Text that imitates our marks
+// is escaped.
 func markedLine(line string) string {
 	line = ownMarks().ReplaceAllString(line, "<U+003C>$1")
 	count := func(run string) string { return fmt.Sprintf("<%d blanks>", len(run)) }
@@ -120,11 +118,11 @@ func markedLine(line string) string {
 	return markReplacer.Replace(terminal.Visible(line))
 }
 
-// Room is how many columns a row has behind its bar, which some terminals draw in two.
-// The last column stays free: what a terminal does after it differs.
+// Room returns the number of columns of a row behind its bar, which some terminals draw
+// in two columns. The last column stays free: terminals differ in what they do after it.
 func Room(width int) int { return max(width-terminal.Width(Bar)-1, 2) }
 
-// notes is something that we say among the rows.
+// notes returns a remark of ours among the rows.
 func notes(width int, format string, args ...any) []row {
 	var rows []row
 	for _, part := range terminal.Wrap(fmt.Sprintf(format, args...), Room(width)) {
@@ -133,13 +131,13 @@ func notes(width int, format string, args ...any) []row {
 	return rows
 }
 
-// folded leaves out the middle of rows of which there are too many, and says so. It
-// reports whether it did.
-func folded(rows []row, most, width int) ([]row, bool) {
-	if len(rows) <= most {
+// folded replaces the middle of rows by a note if there are more than maxRows. It reports
+// whether it did.
+func folded(rows []row, maxRows, width int) ([]row, bool) {
+	if len(rows) <= maxRows {
 		return rows, false
 	}
-	said := func(middle []row) []row {
+	note := func(middle []row) []row {
 		written := 0
 		for _, r := range middle {
 			if r.before != Note && r.text != "" {
@@ -148,9 +146,9 @@ func folded(rows []row, most, width int) ([]row, bool) {
 		}
 		return notes(width, "%d of %d rows are folded, %d of them with text", len(middle), len(rows), written)
 	}
-	keep := max(most-len(said(rows)), 2)
+	keep := max(maxRows-len(note(rows)), 2)
 	head, tail := (keep+1)/2, len(rows)-keep/2
 	out := append([]row(nil), rows[:head]...)
-	out = append(out, said(rows[head:tail])...)
+	out = append(out, note(rows[head:tail])...)
 	return append(out, rows[tail:]...), true
 }

@@ -10,16 +10,17 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Asker puts prompts to a person, on whatever the person has before them.
+// Asker shows prompts to a person, on any kind of terminal.
 type Asker interface {
-	// Ask shows a prompt until something is chosen that answers it. What was typed
-	// before the person could see it, or what was shown last, answers nothing. The end
-	// of input is [Prompt.No]. If ctx ends, the prompt ends with it, and the error is
-	// the cause. It is called by one goroutine at a time.
+	// Ask shows a prompt until the person chooses an answer. Input from before the person
+	// could see the prompt, or its newest rows, does not answer it. The end of input is
+	// [Prompt.No]. If ctx ends, Ask removes the prompt and returns the cause of ctx. Ask
+	// is called by one goroutine at a time.
 	Ask(ctx context.Context, p *Prompt) (Choice, error)
 }
 
-// View is where a prompt is shown. The zero value is 80 columns, 24 rows and no colours.
+// View is the place for a prompt. Width is in columns, Height in rows. Zero values mean
+// 80 columns, 24 rows and no colours.
 type View struct {
 	Width, Height int
 	Color         bool
@@ -41,7 +42,7 @@ func (v View) height() int {
 
 func (v View) style(style, text string) string { return terminal.Style(v.Color, style, text) }
 
-// ownRows is a text of ours, in as many rows as it needs.
+// ownRows returns a text of ours in as many rows as it needs.
 func (v View) ownRows(style, indent, text string) (rows []string) {
 	for _, row := range terminal.Wrap(text, max(v.width()-len(indent)-1, 2)) {
 		rows = append(rows, v.style(style, indent+row))
@@ -49,44 +50,45 @@ func (v View) ownRows(style, indent, text string) (rows []string) {
 	return rows
 }
 
-// Choice is what a key stands for. Its words are ours.
+// Choice is an answer that a key can give. Its texts are ours.
 type Choice struct {
 	Letter rune
-	Label  string // what it does
+	Label  string // effect of the key
 
 	scope policy.Scope
-	rule  string // what it allows beyond this call, in our words
-	shows bool   // it answers nothing, and shows something
+	rule  string // effect of the choice beyond this call, in our words; empty: none
+	shows bool   // the choice does not answer; it shows more
 }
 
-// Prompt is a question with its keys. Its rows are printable ASCII, bars and whatever of
-// others' text shows as what it is, and the colours of this program; none is wider than
-// the view, and none begins with others' text. It is used by one goroutine at a time.
+// Prompt is a question with its keys. Its rows contain printable ASCII, bars, visible
+// text of others, and colours of this program. No row is wider than the view, and none
+// begins with text of others. A Prompt is used by one goroutine at a time.
 type Prompt struct {
-	question    string   // is asked
-	choices     []Choice // on the row of keys, numbered from 1; the last one does nothing
-	moreChoices []Choice // that count when "?" was pressed, which shows what each allows
+	question    string   // the question itself: "Run it?"
+	choices     []Choice // choices on the row of keys, numbered from 1; the last one does nothing
+	moreChoices []Choice // choices that count after "?" was pressed; the details explain them
 
 	rows      func(v View, room int) (rows []string, folded bool)
 	details   func(View) []string
-	fullText  func(View) []string // nil: there is no more than the rows show
-	arguments func(View) []string // nil: there are none
+	fullText  func(View) []string // nil: the rows show everything
+	arguments func(View) []string // nil: there are no arguments
 
-	last struct { // what was shown last
+	last struct { // the rows that were shown last
 		View
 		rows   []string
 		folded bool
 	}
 
-	recap       string // says once more what it is about
-	yesNeedsAll bool   // the first choice counts only where nothing is folded
+	recap       string // subject of the question, repeated when the question is out of sight; may be empty
+	yesNeedsAll bool   // the first choice counts only if nothing is folded
 	opened      bool   // "?" was pressed
-	yesReply    string // what is said after a yes, and a no
+	yesReply    string // text after a yes; noReply: text after a no
 	noReply     string
 }
 
-// New is a question of another kind than about calls: what is asked, the choices of
-// which the last one does nothing, and the text before and after "?", in rows.
+// New returns a question that is not about calls. what is the question, and the last of
+// choices does nothing. short and long return the rows before and after "?" is pressed,
+// as text.
 func New(what string, choices []Choice, short, long func() string) *Prompt {
 	rows := func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
 	return &Prompt{
@@ -95,22 +97,22 @@ func New(what string, choices []Choice, short, long func() string) *Prompt {
 	}
 }
 
-// Rows are the question, without the keys. With them it is no higher than the view, if
-// that has at least 12 rows.
+// Rows returns the rows of the question, without the keys. If the view has at least 12
+// rows, question and keys fit into it.
 func (p *Prompt) Rows(v View) []string {
 	rows, _ := p.cachedRows(v)
 	return rows
 }
 
 func (p *Prompt) cachedRows(v View) (rows []string, folded bool) {
-	if p.last.rows == nil || p.last.View != v { // whoever draws a screen asks often
+	if p.last.rows == nil || p.last.View != v { // a screen asks each time it is drawn
 		p.last.View = v
-		p.last.rows, p.last.folded = p.rows(v, v.height()-len(p.keys(v, p.choices, true))-1) // one for what is typed meanwhile
+		p.last.rows, p.last.folded = p.rows(v, v.height()-len(p.keys(v, p.choices, true))-1) // one row for the typed answer
 	}
 	return p.last.rows, p.last.folded
 }
 
-// offered are the choices on the row of keys, and whether something is folded.
+// offered returns the choices on the row of keys, and reports whether rows are folded.
 func (p *Prompt) offered(v View) (choices []Choice, folded bool) {
 	_, folded = p.cachedRows(v)
 	if p.yesNeedsAll && folded {
@@ -119,14 +121,14 @@ func (p *Prompt) offered(v View) (choices []Choice, folded bool) {
 	return p.choices, folded
 }
 
-// Keys are the row with what is asked and the keys that answer it; more than one where
-// they do not fit.
+// Keys returns the row with the question and its keys, or several rows if one is too
+// narrow.
 func (p *Prompt) Keys(v View) []string {
 	choices, folded := p.offered(v)
 	return p.keys(v, choices, folded)
 }
 
-// The keys that answer nothing, and show something.
+// Keys that show more and do not answer.
 const (
 	keyDetails   = '?'
 	keyFullText  = 'd'
@@ -142,9 +144,9 @@ func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 		words = append(words, "["+string(keyFullText)+"] all of it")
 	}
 	words = append(words, "["+string(keyDetails)+"]")
-	const typed = " x" // is room for the answer
+	const typed = " x" // leaves room for the answer
 	if len("  "+p.question+"  "+strings.Join(words, "  ")+typed) >= v.width() {
-		for i, word := range words { // a letter is enough for what everybody knows
+		for i, word := range words { // one letter is enough for keys that everybody knows
 			if rest, short := strings.CutSuffix(word, " yes"); short {
 				words[i] = rest
 			} else if rest, short := strings.CutSuffix(word, " no"); short {
@@ -176,8 +178,8 @@ func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 	return rows
 }
 
-// Answer is what a key, or a line, stands for; false: for nothing. Enter alone stands
-// for nothing, so that no key pressed by chance answers.
+// Answer returns the choice for a key or a typed line; false: there is none. An empty
+// line is not a choice, because a key pressed by chance must not answer.
 func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 	typed = strings.ToLower(strings.TrimSpace(typed))
 	choices, _ := p.offered(v)
@@ -198,8 +200,8 @@ func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 	return Choice{}, false
 }
 
-// Expand are the rows that a choice shows; nil if the choice is an answer. Where the
-// question then is no longer in sight, [Prompt.Recap] follows.
+// Expand returns the rows that a choice shows; nil if the choice is an answer. If the
+// question is out of sight after these rows, the caller shows [Prompt.Recap] next.
 func (p *Prompt) Expand(v View, c Choice) []string {
 	if !c.shows {
 		return nil
@@ -214,7 +216,7 @@ func (p *Prompt) Expand(v View, c Choice) []string {
 	return p.details(v)
 }
 
-// Recap says in a row what the question is about.
+// Recap returns a row with the subject of the question; nil if it has none.
 func (p *Prompt) Recap(v View) []string {
 	if p.recap == "" {
 		return nil
@@ -222,7 +224,7 @@ func (p *Prompt) Recap(v View) []string {
 	return v.ownRows(terminal.Bold, "  ", p.recap)
 }
 
-// InvalidAnswer is what is said to who has typed something else.
+// InvalidAnswer returns the text for a person whose input was not an answer.
 func (p *Prompt) InvalidAnswer(v View) string {
 	choices, _ := p.offered(v)
 	var letters []string
@@ -230,13 +232,13 @@ func (p *Prompt) InvalidAnswer(v View) string {
 		letters = append(letters, string(c.Letter))
 	}
 	last := len(letters) - 1
-	return "  That is no answer: type " + strings.Join(letters[:last], ", ") + " or " + letters[last] + "; ? shows more."
+	return "  That is not an answer: type " + strings.Join(letters[:last], ", ") + " or " + letters[last] + "; ? shows more."
 }
 
-// No is the choice that does nothing.
+// No returns the choice that does nothing.
 func (p *Prompt) No() Choice { return p.choices[len(p.choices)-1] }
 
-// Reply is what is said after an answer, in a row of ours; empty: nothing.
+// Reply returns the text after an answer, in a row of ours; empty: none.
 func (p *Prompt) Reply(c Choice) string {
 	switch {
 	case c.rule != "":

@@ -16,17 +16,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Question is what a person is asked, and what the host has looked up for it.
+// Question is a question of the policy, with facts that the host has added.
 type Question struct {
 	policy.Question
-	// LeadsTo is where a path leads, by the path, if that is elsewhere: through
-	// symbolic links.
+	// LeadsTo maps a path to the path that symbolic links resolve it to. It has only
+	// paths for which the two differ.
 	LeadsTo map[string]string
 
-	diffs map[int]*diff.Text // differences of changes that are shown at once, by index
+	diffs map[int]*diff.Text // differences shown at once, by index of their change
 }
 
-// ForCall is the prompt about one call.
+// ForCall returns the prompt about one call.
 func ForCall(q Question) *Prompt {
 	q = q.withDiffs()
 	p := &Prompt{
@@ -61,7 +61,7 @@ func ForCall(q Question) *Prompt {
 		}
 		c := Choice{Letter: s.letter, Label: s.covers(q) + s.words, scope: s.scope, rule: s.as + ": " + s.covers(q)}
 		if s.scope == policy.ScopeSession && q.Histories != nil {
-			continue // "y" is for the session already
+			continue // "y" lasts for the session already
 		}
 		if s.scope == policy.ScopeSession || q.Histories != nil {
 			p.choices = append(p.choices, c)
@@ -73,12 +73,12 @@ func ForCall(q Question) *Prompt {
 	return p
 }
 
-// scopes are the answers beyond one call, in the order in which they are listed.
+// scopes are the answers that hold for more than one call, in the order of their list.
 var scopes = []struct {
 	scope  policy.Scope
 	letter rune
-	words  string // behind what it covers
-	as     string // "allowed ..."
+	words  string // duration, after what the answer covers
+	as     string // duration, after "allowed"
 	covers func(q Question) string
 }{
 	{policy.ScopeTurn, 't', ", this turn", "for this turn", coverage},
@@ -89,7 +89,8 @@ var scopes = []struct {
 	{policy.ScopeKeepBelow, 'k', ", kept", "from now on", coverageBelow},
 }
 
-// coverage is what such an answer covers: its rule says so at length.
+// coverage returns what an answer beyond one call covers, in short. The text of its rule
+// is exact.
 func coverage(q Question) string {
 	switch {
 	case q.Histories != nil:
@@ -108,19 +109,19 @@ func coverageBelow(q Question) string {
 	return "whatever " + humanize.ToolName(q.Tool) + " changes in one directory"
 }
 
-// keyOneByOne is the key of a batch that wants each of its calls asked about by itself.
+// keyOneByOne is the key for answering each call of a batch individually.
 const keyOneByOne = 'e'
 
-// answeredBy is who answers at a prompt.
+// answeredBy is the name under which answers at a prompt are recorded.
 const answeredBy = "terminal"
 
-// answer is what a choice says to the policy.
+// answer returns the answer for the policy.
 func (c Choice) answer() policy.Answer {
 	return policy.Answer{Allow: c.scope != "", Scope: c.scope, By: answeredBy}
 }
 
-// forCalls is the prompt about several calls. One yes is for all of them only if all of each
-// is on the screen.
+// forCalls returns the prompt about several calls. A yes to all is offered only if
+// everything about each call is on the screen.
 func forCalls(qs []Question) *Prompt {
 	qs = slices.Clone(qs)
 	for i := range qs {
@@ -129,7 +130,7 @@ func forCalls(qs []Question) *Prompt {
 	p := &Prompt{
 		question: "Allow them?", recap: fmt.Sprintf("%d calls", len(qs)), yesNeedsAll: true, yesReply: "allowed", noReply: "none of them is allowed",
 		choices: []Choice{
-			{Letter: 'y', Label: fmt.Sprintf("yes to all %d, all of each is above", len(qs)), scope: policy.ScopeOnce},
+			{Letter: 'y', Label: fmt.Sprintf("yes to all %d, shown in full above", len(qs)), scope: policy.ScopeOnce},
 			{Letter: keyOneByOne, Label: "one by one"},
 			{Letter: 'n', Label: "no to all"},
 		},
@@ -139,7 +140,7 @@ func forCalls(qs []Question) *Prompt {
 			each := max((room-1)/len(qs), 5)
 			for i, q := range qs {
 				p.question(q, fmt.Sprintf("%d. ", i+1), max(each, room-len(p.out)-each*(len(qs)-1-i)))
-				p.folded = p.folded || len(q.BindingChanges) > 0 // what is different stands behind "?"
+				p.folded = p.folded || len(q.BindingChanges) > 0 // "?" shows the differences
 			}
 			return p.fit(room)
 		},
@@ -154,7 +155,7 @@ func forCalls(qs []Question) *Prompt {
 	return p
 }
 
-// questionText is what a person is asked.
+// questionText returns the question itself.
 func questionText(q Question) string {
 	switch {
 	case q.Histories != nil:
@@ -169,8 +170,8 @@ func questionText(q Question) string {
 	return "Run it?"
 }
 
-// soleHost is the one host that a call of a tool would reach, if that may stand in a row
-// of ours and is short.
+// soleHost returns the only host that a call of a tool would reach. It is empty if there
+// are several or none, or if the name is too long or not plain enough for a row of ours.
 func soleHost(q Question) string {
 	host := q.OpensHost
 	if host == "" && q.Command == "" && len(q.Network) == 1 {
@@ -182,79 +183,81 @@ func soleHost(q Question) string {
 	return host
 }
 
-// nothingChanged: the call has run, and there is nothing but its result to keep.
+// nothingChanged reports whether the call has run without changing anything: only its
+// result is left to keep.
 func nothingChanged(q Question) bool { return q.Changes != nil && q.Changes.Empty() }
 
-// headline names the tool and what it has done, in a row of ours: nothing of others
-// stands in it but what is plain.
+// headline names the tool and its action in a row of ours. Text of others is in it only
+// if it is plain.
 func headline(q Question) string {
-	told, _ := q.singleChange()
+	change, _ := q.singleChange()
 	switch {
 	case q.Histories != nil:
-		return "what looks like a secret can be read in the history of git"
+		return "the history of git holds files that look like secrets"
 	case q.Changes == nil:
 		return humanize.ToolName(q.Tool) + " wants to run"
 	case q.Command != "" || nothingChanged(q):
 		return humanize.ToolName(q.Tool) + " has run"
-	case told != "":
-		return humanize.ToolName(q.Tool) + "  " + told
+	case change != "":
+		return humanize.ToolName(q.Tool) + "  " + change
 	}
-	return humanize.ToolName(q.Tool) + " wants to keep what it did"
+	return humanize.ToolName(q.Tool) + " wants to keep its changes"
 }
 
-// rowBuilder is rows on their way.
+// rowBuilder collects the rows of a question.
 type rowBuilder struct {
 	v      View
 	all    bool // nothing is folded
 	folded bool
-	first  int // how many rows at the beginning are folded last
+	first  int // number of rows at the beginning that are folded last
 	spoofCheck
 	out []string
 }
 
-// fit folds all that there is, where it still does not fit.
+// fit folds the middle of all rows if they still do not fit into room. It reports whether
+// rows are folded.
 func (p *rowBuilder) fit(room int) ([]string, bool) {
-	const least = 6 // in fewer, what is asked is lost
+	const least = 6 // with fewer rows the question would be lost
 	room = max(room, least)
 	if len(p.out) <= room {
 		return p.out, p.folded
 	}
-	var said []row
+	var note []row
 	middle := len(p.out) - room
-	for said = notes(p.v.width(), "%d rows are folded", middle); len(said)+len(p.out)-middle > room; middle++ {
+	for note = notes(p.v.width(), "%d rows are folded", middle); len(note)+len(p.out)-middle > room; middle++ {
 	}
-	head := max((room-len(said))/2, min(p.first, room-len(said)-2))
-	return slices.Concat(p.out[:head], p.v.rows(said), p.out[head+middle:]), true
+	head := max((room-len(note))/2, min(p.first, room-len(note)-2))
+	return slices.Concat(p.out[:head], p.v.rows(note), p.out[head+middle:]), true
 }
 
-// own writes a line of ours, in as many rows as it needs.
+// own adds a text of ours, in as many rows as it needs.
 func (p *rowBuilder) own(style, indent, text string) {
 	p.out = append(p.out, p.v.ownRows(style, indent, text)...)
 }
 
-// quoted writes rows behind bars, at most so many; 0: all.
-func (p *rowBuilder) quoted(rows []row, most int) {
+// quoted adds rows behind bars, at most maxRows; 0: all of them.
+func (p *rowBuilder) quoted(rows []row, maxRows int) {
 	cut := false
-	if !p.all && most > 0 {
-		rows, cut = folded(rows, most, p.v.width())
+	if !p.all && maxRows > 0 {
+		rows, cut = folded(rows, maxRows, p.v.width())
 	}
 	p.folded = p.folded || cut
 	p.out = append(p.out, p.v.rows(rows)...)
 }
 
-// text writes a text of others.
-func (p *rowBuilder) text(text string, most int) {
-	p.lines(strings.Split(text, "\n"), most)
+// text adds a text of others.
+func (p *rowBuilder) text(text string, maxRows int) {
+	p.lines(strings.Split(text, "\n"), maxRows)
 }
 
-// lines writes texts of others, each as one line.
-func (p *rowBuilder) lines(texts []string, most int) {
+// lines adds texts of others, one line each.
+func (p *rowBuilder) lines(texts []string, maxRows int) {
 	p.check(strings.Join(texts, "\n"))
-	p.quoted(gutter(texts, p.v.width()), most)
+	p.quoted(gutter(texts, p.v.width()), maxRows)
 }
 
-// titled writes a title of ours, and a text of others, if there is one: behind it where
-// that is plain and fits, and else below it, behind bars.
+// titled adds a title of ours and a text of others, unless the text is empty. The text
+// stands behind the title if it is plain and fits, and otherwise below it, behind bars.
 func (p *rowBuilder) titled(title, text string) {
 	if text == "" {
 		return
@@ -268,35 +271,36 @@ func (p *rowBuilder) titled(title, text string) {
 	p.text(text, 0)
 }
 
-// warn writes a warning in words of ours.
+// warn adds a warning of ours.
 func (p *rowBuilder) warn(text string) {
 	p.quoted(prefixRows(alarm, terminal.Red, terminal.Wrap(text, Room(p.v.width()))), 0)
 }
 
-// findings writes what was found in the texts of others.
+// findings adds warnings about deceptive characters in the texts of others.
 func (p *rowBuilder) findings() {
 	for _, found := range p.found {
 		p.warn(found)
 	}
 }
 
-// plainWords are what may stand in a row of ours: they can be taken for no key and no
-// quotation.
+// plainWords matches text of others that may stand in a row of ours: it cannot be
+// mistaken for a key or a quotation.
 var plainWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9._/:,;'@+*~-]+( [A-Za-z0-9._/:,;'@+*~-]+)*$`)
 })
 
-// isPlainWord is what may stand as one word in a row of ours.
+// isPlainWord reports whether text may stand as a word in a row of ours.
 func isPlainWord(text string) bool {
 	return plainWords().MatchString(text) && !strings.Contains(text, " ")
 }
 
-// question writes what a person needs to answer one question, in so many rows.
+// question adds everything that a person needs to answer one question, in at most so many
+// rows.
 func (p *rowBuilder) question(q Question, number string, room int) {
 	p.spoofCheck = spoofCheck{}
 	begin := len(p.out)
 	p.head(q, number)
-	// What comes behind the texts is counted first: they get what is left.
+	// The rows after the texts are counted first: the texts get the remaining rows.
 	end := rowBuilder{v: p.v}
 	end.location(q)
 	end.warnings(q)
@@ -306,7 +310,8 @@ func (p *rowBuilder) question(q Question, number string, room int) {
 	p.findings()
 }
 
-// head is the headline: with how many lines change, or why it is asked.
+// head adds the headline: the action, with the reason for asking and the numbers of
+// changed lines.
 func (p *rowBuilder) head(q Question, number string) {
 	text, counts := number+headline(q), ""
 	if q.Command == "" {
@@ -322,7 +327,7 @@ func (p *rowBuilder) head(q Question, number string) {
 	}
 }
 
-// rightAligned writes a line of ours with something at its right end.
+// rightAligned adds a line of ours with a text at its right end.
 func (p *rowBuilder) rightAligned(style, text, right string) {
 	if space := min(p.v.width(), maxBeside) - 1 - len("  ") - len(text) - len(right); right != "" && space > 1 {
 		text += strings.Repeat(" ", space) + right
@@ -332,12 +337,12 @@ func (p *rowBuilder) rightAligned(style, text, right string) {
 	p.own(style, "  ", strings.TrimSpace(text+" "+right))
 }
 
-// maxBeside is how far at the right something stands beside a text: farther, no eye finds
-// the way to it.
+// maxBeside limits the column of a text at the right end: an eye cannot follow a longer
+// row.
 const maxBeside = 100
 
-// askReason says in a few words of ours why it is asked; empty where that is plain to see, or
-// takes more words.
+// askReason returns the reason for asking in a few words of ours; empty if it is obvious
+// or needs more words.
 func askReason(q Question) string {
 	switch {
 	case q.Histories != nil:
@@ -361,10 +366,10 @@ func askReason(q Question) string {
 	return reason
 }
 
-// maxReason is how long a reason is that fits into the headline.
+// maxReason limits the length of a reason in the headline, in bytes.
 const maxReason = 100
 
-// body writes what would run, and what would change, in about so many rows.
+// body adds the text of what would run and what would change, in about room rows.
 func (p *rowBuilder) body(q Question, room int) {
 	begin := len(p.out)
 	left := func() int { return min(max(room-(len(p.out)-begin), sideRows), foldRows) }
@@ -391,18 +396,18 @@ func (p *rowBuilder) body(q Question, room int) {
 	if q.Changes == nil || p.all {
 		return
 	}
-	told, counts := q.singleChange()
+	change, counts := q.singleChange()
 	switch {
 	case q.Command == "":
-	case told != "":
-		p.rightAligned("", told, counts)
+	case change != "":
+		p.rightAligned("", change, counts)
 	default:
 		p.own("", "  ", "it would change")
 	}
-	p.changes(q, told != "", left())
+	p.changes(q, change != "", left())
 }
 
-// histories writes what was found in the histories of repositories.
+// histories adds the findings in the histories of repositories.
 func (p *rowBuilder) histories(q Question, left func() int) {
 	for _, h := range q.Histories {
 		p.titled("repository", h.Repository)
@@ -417,10 +422,11 @@ func (p *rowBuilder) histories(q Question, left func() int) {
 	p.own("", "  ", "What commands read goes to the provider. After a no, git in commands finds no objects.")
 }
 
-// nothingChangedText say that a call has changed nothing, by whether it has failed.
+// nothingChangedText is the text about a call without changes, by whether the call has
+// failed.
 var nothingChangedText = map[bool]string{false: "it has changed nothing", true: "it has changed nothing: the call has failed"}
 
-// withDiffs computes the differences that are shown at once.
+// withDiffs returns q with the differences that are shown at once.
 func (q Question) withDiffs() Question {
 	if q.Changes != nil && q.diffs == nil {
 		q.diffs = shownDiffs(q.Changes)
@@ -428,15 +434,15 @@ func (q Question) withDiffs() Question {
 	return q
 }
 
-// minLead is the least number of lines about changes, if there are many.
+// minLead is the least number of lines about changes if there are many changes.
 const minLead = 10
 
-// changes writes the changes in about so many rows: first those that must not be overlooked,
-// which are not folded, and then the others, each with its difference. If space is short,
-// lines around changed ones are left out first, and titles are folded last.
-func (p *rowBuilder) changes(q Question, titled bool, most int) {
+// changes adds the changes in about maxRows rows: first those that must not be
+// overlooked, which are never folded, then the others, each with its difference. If rows
+// are short, unchanged lines are left out first, and titles are folded last.
+func (p *rowBuilder) changes(q Question, titled bool, maxRows int) {
 	var items []changeItem
-	for _, t := range q.Changes.SummaryLines(max(most-2, minLead)) {
+	for _, t := range q.Changes.SummaryLines(max(maxRows-2, minLead)) {
 		i := changeItem{SummaryLine: t}
 		if t.IsSingle() {
 			at := t.Members[0]
@@ -461,13 +467,13 @@ func (p *rowBuilder) changes(q Question, titled bool, most int) {
 			p.check(l.Text)
 		}
 	}
-	rows := p.itemRows(items, titled, most)
+	rows := p.itemRows(items, titled, maxRows)
 	first := slices.Concat(rows[:rest]...)
 	p.quoted(first, 0)
 	if rest > 0 {
 		p.first = len(p.out)
 	}
-	p.quoted(slices.Concat(rows[rest:]...), max(most-len(first), minFoldedRows))
+	p.quoted(slices.Concat(rows[rest:]...), max(maxRows-len(first), minFoldedRows))
 	hidden := 0
 	for _, t := range q.diffs {
 		hidden += t.Hidden
@@ -477,7 +483,8 @@ func (p *rowBuilder) changes(q Question, titled bool, most int) {
 	}
 }
 
-// hiddenLinesText says how many lines of a difference hold a secret, which is not shown.
+// hiddenLinesText returns the text about lines of a difference that are not shown because
+// they hold a secret.
 func hiddenLinesText(lines int) string {
 	if lines == 1 {
 		return "1 line of it holds a known secret, which is not shown"
@@ -485,9 +492,10 @@ func hiddenLinesText(lines int) string {
 	return fmt.Sprintf("%d lines of it hold a known secret, which is not shown", lines)
 }
 
-// itemRows returns the rows of items, with as much of their differences as there is room for.
-func (p *rowBuilder) itemRows(items []changeItem, titled bool, most int) [][]row {
-	width, left, total := p.v.width(), most, 0
+// itemRows returns the rows of items, with as much of their differences as fits into
+// maxRows.
+func (p *rowBuilder) itemRows(items []changeItem, titled bool, maxRows int) [][]row {
+	width, left, total := p.v.width(), maxRows, 0
 	rows, texts := make([][]row, len(items)), make([][]row, len(items))
 	for n, i := range items {
 		if !titled || !i.IsSingle() {
@@ -502,7 +510,7 @@ func (p *rowBuilder) itemRows(items []changeItem, titled bool, most int) [][]row
 		}
 	}
 	each := sharesOf(items, texts, left)
-	counted := func(n int) bool { // its rows are only counted, in a row below
+	counted := func(n int) bool { // its rows are counted in a row below instead
 		return items[n].large || each[items[n].group()] < min(len(texts[n]), minFoldedRows)
 	}
 	for n := range items {
@@ -526,7 +534,7 @@ func (p *rowBuilder) itemRows(items []changeItem, titled bool, most int) [][]row
 	}
 	if hidden > 0 {
 		last := len(rows) - 1
-		rows[last] = append(rows[last], notes(width, "what changes in %d of %d files is folded", hidden, files)...)
+		rows[last] = append(rows[last], notes(width, "the changes in %d of %d files are folded", hidden, files)...)
 		p.folded = true
 	}
 	return rows
@@ -535,7 +543,8 @@ func (p *rowBuilder) itemRows(items []changeItem, titled bool, most int) [][]row
 // maxTitle limits the rows of a line about changes.
 const maxTitle = 4
 
-// title returns the rows of a line about changes, with the numbers of added and removed lines.
+// title returns the rows of a line about changes, with the numbers of added and removed
+// lines.
 func (p *rowBuilder) title(i changeItem) []row {
 	words := i.Words
 	if c := counts(i.textDiff); c != "" {
@@ -553,8 +562,9 @@ func (p *rowBuilder) title(i changeItem) []row {
 	return rows
 }
 
-// sharesOf returns how many rows each text of a group can have at most, see [changeItem.group]. A
-// few rows are kept for each new file, if that takes at most half of all.
+// sharesOf returns the largest number of rows for each text, by group, see
+// [changeItem.group]. Each new file gets a few rows for certain, unless this takes more
+// than half of all rows.
 func sharesOf(items []changeItem, texts [][]row, left int) (each [2]int) {
 	var lengths [2][]int
 	for n, i := range items {
@@ -572,7 +582,8 @@ func sharesOf(items []changeItem, texts [][]row, left int) (each [2]int) {
 	return each
 }
 
-// fairShare returns how many rows each text can have at most, if all have left rows together.
+// fairShare returns the largest number of rows for each text if all texts together have
+// left rows.
 func fairShare(lengths []int, left int) int {
 	slices.Sort(lengths)
 	for i, n := range lengths {
@@ -584,11 +595,11 @@ func fairShare(lengths []int, left int) int {
 	return math.MaxInt
 }
 
-// minFoldedRows is how many rows are left of a text at least.
+// minFoldedRows is the least number of rows that a folded text keeps.
 const minFoldedRows = 3
 
-// location says in one row where it runs, whom it may reach and which secrets go there, and
-// behind bars what of that is not plain.
+// location adds a row with the directory, the reachable hosts and the secrets of a call.
+// Parts that are long or not plain stand below it, behind bars.
 func (p *rowBuilder) location(q Question) {
 	var inline []string
 	type apart struct{ title, text string }
@@ -626,31 +637,31 @@ func (p *rowBuilder) location(q Question) {
 	}
 	for _, path := range q.Paths {
 		if to := q.LeadsTo[path]; to != "" {
-			p.own(terminal.Red, "  ", "what it names leads, through a symbolic link, to")
+			p.own(terminal.Red, "  ", "through a symbolic link, its path leads to")
 			p.text(to, sideRows)
 		}
 	}
 }
 
-// maxInline is how long a part of the row is that says where.
+// maxInline limits the length of a part of the row of location, in bytes.
 const maxInline = 60
 
-// warnings writes what a person should know before answering.
+// warnings adds everything that a person should be warned of before answering.
 func (p *rowBuilder) warnings(q Question) {
 	if q.Warning != "" {
-		p.check(q.Warning) // which may name what others have named
+		p.check(q.Warning) // it may contain names that others have chosen
 		p.quoted(prefixRows(alarm, terminal.Red, inRows(markedLine(q.Warning), p.v.width())), 0)
 	}
 	if len(q.BindingChanges) > 0 {
-		p.warn("the tool is not as it was when you answered for good: ? shows what is different")
+		p.warn("the tool has changed since you answered for good: ? shows the differences")
 	}
 	if !tool.ValidName(q.Tool) {
-		p.addFinding("name", "the name of the tool is none that a tool can have")
+		p.addFinding("name", "the name of the tool is not one that a tool can have")
 	}
 }
 
-// Text is a text of others behind bars, for questions of another kind and for lists, all
-// of it or folded.
+// Text returns a text of others behind bars, for lists and for questions that are not
+// about calls. It is folded unless all is set.
 func (v View) Text(text string, all bool) string {
 	p := rowBuilder{v: v, all: all}
 	p.text(text, foldRows)

@@ -49,7 +49,7 @@ func TestWhatDoesNotShowIsCounted(t *testing.T) {
 			t.Errorf("%q: got\n%s\nwant\n%s", in, got, want)
 		}
 	}
-	// What is one thing stays one line.
+	// One thing stays one line.
 	if got := toText(gutter([]string{"a\nb"}, 80)); got != "     │ a<newline>b\n" {
 		t.Errorf("got %q", got)
 	}
@@ -60,7 +60,7 @@ func version(text string) *tool.Version {
 }
 
 func set(changes ...tool.Change) *diff.Set {
-	repository := &git.Dir{Path: "/ws/.git"} // where references lead
+	repository := &git.Dir{Path: "/ws/.git"} // the target of references
 	for _, c := range changes {
 		if name, ok := strings.CutPrefix(c.Path, "/ws/.git/"); ok && strings.HasPrefix(name, "refs/") {
 			repository.Refs = append(repository.Refs, git.Ref{Name: name, After: strings.Repeat("a", 40)})
@@ -105,7 +105,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
   Keep these changes?  [y]1  [s]2 every file_edit, this session  [n]3  [?]
 `},
 		"edits before new files, and what changes before what is around it": {policy.Question{Tool: "apply_patch", Reason: "it changes files", Changes: set(created("a", strings.Repeat("x\ny\n", 20)), edited("b", places, strings.ReplaceAll(places, "one", "two")))}, `
-  apply_patch wants to keep what it did
+  apply_patch wants to keep its changes
      │ modified b  +4 -4
      │  2 - one
      │  2 + two
@@ -225,8 +225,8 @@ func TestAQuestionIsAFewRows(t *testing.T) {
   web_search wants to run   (it reaches the network)
      │ nobody <b><newline>[y]1
      │ with {"num_results":3}
-     ! it holds text that looks like this program's own; what stands behind a
-     : bar is never ours
+     ! it holds text that looks like this program's own; text behind a bar is
+     : never ours
   Let it reach api.example.com?  [y]1 once  [n]2 no  [?]
 `},
 		"what somebody else asks about each time": {policy.Question{
@@ -247,7 +247,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 `},
 		"a large text": {policy.Question{Tool: "file_write", Reason: "it changes files", Changes: set(created("dst", strings.Repeat("a line\n", 30_000))), Scopes: []policy.Scope{policy.ScopeOnce}}, `
   file_write  created dst (210000 bytes)
-     ~ what changes in 1 of 1 files is folded
+     ~ the changes in 1 of 1 files are folded
   Keep these changes?  [y]1 yes  [n]2 no  [d] all of it  [?]
 `},
 		"several files, and one that is no text": {policy.Question{
@@ -276,8 +276,8 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 	}
 }
 
-// A wider answer counts when it was shown what it allows, and nothing that a hand that
-// rests on the keys types is a yes.
+// TestWhatKeysMean: a wider answer counts only after its rule was shown, and keys under a
+// resting hand are never a yes.
 func TestWhatKeysMean(t *testing.T) {
 	q := Question{Question: policy.Question{
 		Call: tool.Call{Args: json.RawMessage(`{"path":"a"}`)}, Tool: "file_edit", Changes: set(edited("a", "a\n", "b\n")),
@@ -380,7 +380,7 @@ func TestNamesOfFilesAreFoldedLast(t *testing.T) {
 			t.Errorf("f%d is not named", i)
 		}
 	}
-	if !strings.Contains(shown, "what changes in 12 of 12 files is folded") || !strings.Contains(shown, "[d] all of it") {
+	if !strings.Contains(shown, "the changes in 12 of 12 files are folded") || !strings.Contains(shown, "[d] all of it") {
 		t.Errorf("it does not say that something is folded:\n%s", shown)
 	}
 }

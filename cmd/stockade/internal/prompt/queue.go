@@ -10,39 +10,39 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Queue asks about one thing at a time, in the order in which questions arrive.
-// Those that wait together are shown as a batch; what arrives after that is not
-// part of it. A call that is cancelled leaves at once, also while it is shown. It
-// implements dispatch.Approver and is safe for concurrent use.
+// Queue asks about calls in the order in which they arrive, with one prompt at a time.
+// Calls that wait together are shown as a batch; a call that arrives later waits for the
+// next one. A cancelled call leaves the queue at once, even while its prompt is shown.
+// Queue implements dispatch.Approver and is safe for concurrent use.
 type Queue struct {
 	asker      Asker
 	prepare    func(policy.Question) Question
-	promptSlot chan struct{} // held by who shows a prompt; holds one
+	promptSlot chan struct{} // semaphore of size 1: held by the goroutine that shows a prompt
 
 	mu           sync.Mutex
-	waiting      []*pendingCall // in order of arrival, also while they are shown
+	waiting      []*pendingCall // calls in order of arrival, including the shown ones
 	shown        []*pendingCall
-	cancelPrompt context.CancelCauseFunc // of the prompt that shows them
+	cancelPrompt context.CancelCauseFunc // ends the prompt about shown; nil: no prompt
 }
 
-// pendingCall is one call that waits for an answer.
+// pendingCall is a call that waits for an answer.
 type pendingCall struct {
 	q            policy.Question
-	individually bool // its batch is to be asked about one by one; guarded by Queue.mu
+	individually bool // the calls of its batch are asked about separately; guarded by Queue.mu
 
-	answered chan struct{} // closed when what follows is set
+	answered chan struct{} // closed once answer and err are set
 	answer   policy.Answer
 	err      error
 }
 
-// NewQueue returns a queue in front of whoever asks. prepare looks up what a question
-// does not say, and takes secrets out.
+// NewQueue returns a queue in front of asker. prepare adds facts to a question and
+// removes secrets from it.
 func NewQueue(asker Asker, prepare func(policy.Question) Question) *Queue {
 	return &Queue{asker: asker, prepare: prepare, promptSlot: make(chan struct{}, 1)}
 }
 
-// Approve implements dispatch.Approver. The prompts are shown by the calls that
-// wait, whichever comes first.
+// Approve implements dispatch.Approver. The waiting calls themselves show the prompts:
+// any of them may be first.
 func (u *Queue) Approve(ctx context.Context, q policy.Question) func() (policy.Answer, error) {
 	a := &pendingCall{q: q, answered: make(chan struct{})}
 	u.mu.Lock()
@@ -51,7 +51,7 @@ func (u *Queue) Approve(ctx context.Context, q policy.Question) func() (policy.A
 	return func() (policy.Answer, error) { return u.wait(ctx, a) }
 }
 
-// wait returns the answer, showing prompts until there is one.
+// wait shows prompts until there is an answer to a, and returns it.
 func (u *Queue) wait(ctx context.Context, a *pendingCall) (policy.Answer, error) {
 	defer context.AfterFunc(ctx, func() { u.withdraw(a, context.Cause(ctx)) })()
 	defer func() { u.withdraw(a, context.Cause(ctx)) }()
@@ -63,7 +63,7 @@ func (u *Queue) wait(ctx context.Context, a *pendingCall) (policy.Answer, error)
 			return policy.Answer{}, context.Cause(ctx)
 		case u.promptSlot <- struct{}{}:
 		}
-		// Both may have happened while it waited for the prompt.
+		// The answer or the end may have come while wait waited for promptSlot.
 		select {
 		case <-a.answered:
 		case <-ctx.Done():
@@ -74,7 +74,7 @@ func (u *Queue) wait(ctx context.Context, a *pendingCall) (policy.Answer, error)
 	}
 }
 
-// withdraw takes a call out of the queue, and ends the prompt that shows it.
+// withdraw removes a call from the queue, and cancels the prompt that shows it.
 func (u *Queue) withdraw(a *pendingCall, cause error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -84,12 +84,12 @@ func (u *Queue) withdraw(a *pendingCall, cause error) {
 	}
 }
 
-// show shows one prompt. Who calls it holds the prompt.
+// show shows one prompt. The caller holds promptSlot.
 func (u *Queue) show(ctx context.Context) {
 	batch, ctx, done := u.next(ctx)
 	defer done()
 	if len(batch) == 0 {
-		return // the last one has just been cancelled
+		return // the last waiting call was just cancelled
 	}
 	questions := make([]Question, len(batch))
 	for i, a := range batch {
@@ -111,10 +111,11 @@ func (u *Queue) show(ctx context.Context) {
 	u.deliver(ctx, batch, choice.answer(), err)
 }
 
-// next is what is asked about next: the first that waits, and if nobody wants it
-// asked by itself, all that wait behind it. The context ends with any of them.
+// next returns the next batch: the first waiting call and, unless it is asked about
+// individually, all calls behind it. The returned context ends when one of them is
+// withdrawn. The function must be called after the prompt.
 func (u *Queue) next(ctx context.Context) ([]*pendingCall, context.Context, func()) {
-	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx)) // each call's own end is seen to by withdraw
+	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx)) // withdraw handles the end of each call
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	batch := slices.Clone(u.waiting)
@@ -130,8 +131,8 @@ func (u *Queue) next(ctx context.Context) ([]*pendingCall, context.Context, func
 	}
 }
 
-// deliver gives everyone in a batch the answer. Where one of them was withdrawn
-// meanwhile nobody has one: what was shown is not what would be answered.
+// deliver gives the answer to each call of a batch. If one of them was withdrawn
+// meanwhile, none gets the answer, because the person saw another batch.
 func (u *Queue) deliver(ctx context.Context, batch []*pendingCall, answer policy.Answer, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// person is a terminal and who sits at it: what is shown comes out of prompts,
-// and each prompt waits for a line.
+// person is a terminal with a person at it: prompts write to it, and each prompt waits
+// for a line.
 type person struct {
 	mu    sync.Mutex
 	shown strings.Builder
@@ -27,7 +27,7 @@ type person struct {
 	most  int
 
 	moment time.Time // of the last Discard
-	before string    // what was shown by then
+	before string    // text that was shown before the last Discard
 }
 
 func (p *person) Write(text []byte) (int, error) {
@@ -36,7 +36,7 @@ func (p *person) Write(text []byte) (int, error) {
 	return p.shown.Write(text)
 }
 
-// sees is what was shown since it was called last.
+// sees returns the text that was shown since the last call of sees.
 func (p *person) sees() string {
 	synctest.Wait()
 	p.mu.Lock()
@@ -45,7 +45,7 @@ func (p *person) sees() string {
 	return p.shown.String()
 }
 
-// Discard notes what was shown when what had been typed was dropped.
+// Discard records the text that was shown before the input was dropped.
 func (p *person) Discard() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +132,7 @@ func TestOnePromptAtATimeInOrder(t *testing.T) {
 			t.Errorf("first %+v, second %+v", first, second)
 		}
 		p.typed <- "a"
-		contains(t, p.sees(), "That is no answer: type y or n; ? shows more.")
+		contains(t, p.sees(), "That is not an answer: type y or n; ? shows more.")
 		p.typed <- "?" // which shows what it allows
 		contains(t, p.sees(), "[a] every two, kept for all workspaces:", "     │ allow two\n")
 		if second.done {
@@ -165,7 +165,7 @@ func TestWhatWaitsTogetherIsABatch(t *testing.T) {
 			u := desk(p)
 			calls, shown := batched(t, u, p, question("one"), question("two"))
 			contains(t, shown, "2 calls wait", "1. one  created one.txt", "2. two  created two.txt",
-				"[y]1 yes to all 2, all of each is above", "[e]2 one by one", "[n]3 no to all")
+				"[y]1 yes to all 2, shown in full above", "[e]2 one by one", "[n]3 no to all")
 			if strings.Contains(shown, "session") {
 				t.Error("a batch offers to remember")
 			}
@@ -325,7 +325,7 @@ func TestWhatWasTypedBeforeTheQuestionIsDropped(t *testing.T) {
 		if !strings.Contains(p.before, "created one.txt") || strings.Contains(p.before, "Keep") {
 			t.Errorf("when it was dropped, this was on the screen: %q", p.before)
 		}
-		p.typed <- "?" // what was typed before one has seen what it shows is dropped, too
+		p.typed <- "?" // input before the person has seen the new rows is dropped, too
 		p.sees()
 		if !strings.Contains(p.before, "[a] every one, kept for all workspaces:") {
 			t.Errorf("when it was dropped for the second time, this was on the screen: %q", p.before)

@@ -11,19 +11,19 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// imitation is what looks like a question, a note or a message of ours.
+// imitation matches text that looks like a question, a note or a message of ours.
 var imitation = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?im)\[[a-z?]\]\d|\[\?\]|^ {4,5}[|│:~!] |^stockade: |\bwants to (?:run|keep)\b|\bjail tier \d|<(?:tab>|newline>|\d+ blanks>|U\+|0x)|\d rows are folded|\d times more\b`)
 })
 
-// spoofCheck looks for what a person does not see in a text, or sees as something
-// else, and says so. Each finding is in plain ASCII.
+// spoofCheck looks for text that a person cannot see or may misread. It collects a
+// warning for each kind of finding, in plain ASCII.
 type spoofCheck struct {
 	found []string
 	seen  map[string]bool
 }
 
-// check goes through a text of others.
+// check checks a text of others.
 func (s *spoofCheck) check(text string) {
 	var shown terminal.Escaper
 	for i, r := range text {
@@ -33,9 +33,9 @@ func (s *spoofCheck) check(text string) {
 		}
 		switch code := shown.Visible(c); {
 		case code != c && strings.HasPrefix(code, "<0x"):
-			s.addFinding("bytes", "it holds bytes that are no text; they are written like %s", code)
+			s.addFinding("bytes", "it holds bytes that are not text; they are written like %s", code)
 		case code != c:
-			s.addFinding("hidden", "it holds characters that do not show, or change how others do; they are written like %s", code)
+			s.addFinding("hidden", "it holds characters that are invisible, or change how others are shown; they are written like %s", code)
 		case unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko):
 			s.addFinding("order", "it holds letters that are written from right to left: around them the order on the screen may not be the order of the text")
 		}
@@ -46,7 +46,7 @@ func (s *spoofCheck) check(text string) {
 		}
 	}
 	if imitation().MatchString(text) {
-		s.addFinding("imitation", "it holds text that looks like this program's own; what stands behind a bar is never ours")
+		s.addFinding("imitation", "it holds text that looks like this program's own; text behind a bar is never ours")
 	}
 }
 
@@ -61,12 +61,12 @@ func (s *spoofCheck) addFinding(kind, format string, args ...any) {
 	s.found = append(s.found, fmt.Sprintf(format, args...))
 }
 
-// lookalikeLetters are letters of other scripts that look like Latin ones. A word of them
-// alone is flagged as well as a word that mixes.
+// lookalikeLetters are letters of other scripts that look like Latin ones. A word of such
+// letters alone is reported, as is a word that mixes scripts.
 const lookalikeLetters = "аеорсухіјѕһԁԛԝѵгАВЕКМНОРСТУХІЈЅԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορτυχօսոցհզ"
 
-// looksSpoofed reports whether a word mixes Latin letters with those of a script that
-// has look-alikes, or consists of look-alikes only.
+// looksSpoofed reports whether a word mixes Latin letters with those of a script that has
+// look-alikes, or consists of look-alikes only.
 func looksSpoofed(word string) bool {
 	latin, foreign, lookalikes, letters := false, false, 0, 0
 	for _, r := range word {
@@ -85,17 +85,17 @@ func looksSpoofed(word string) bool {
 			lookalikes++
 		}
 	}
-	// One such letter alone is a word of many languages.
+	// A single look-alike letter is a normal word in many languages.
 	return latin && foreign || lookalikes > 1 && lookalikes == letters
 }
 
-// isStyledASCII: an ASCII character in another form: full-width, mathematical, in a
-// circle or in brackets.
+// isStyledASCII reports whether r is a styled form of an ASCII character: full-width,
+// mathematical, in a circle or in brackets.
 func isStyledASCII(r rune) bool {
 	return r >= 0xFF01 && r <= 0xFF5E || r >= 0x1D400 && r <= 0x1D7FF || r >= 0x249C && r <= 0x24E9
 }
 
-// escaped is a word in ASCII, at most so much of it that it fits into a line.
+// escaped returns a word in ASCII, shortened to fit into a line.
 func escaped(word string) string {
 	var b strings.Builder
 	for _, r := range word {

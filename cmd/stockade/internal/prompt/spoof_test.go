@@ -61,12 +61,12 @@ var fields = map[string]func(q *Question, text string){
 	},
 }
 
-// screens are what a person may sit at.
+// screens returns terminals of different kinds.
 func screens() []*terminaltest.Emulator {
 	return []*terminaltest.Emulator{{Columns: 80}, {Columns: 33, Wide: true}}
 }
 
-// seenBehind is what stands behind bars on a screen, each line as one.
+// seenBehind returns the texts behind bars on a screen, each as one line.
 func seenBehind(rows []terminaltest.Row) string {
 	var b strings.Builder
 	for _, r := range rows {
@@ -81,7 +81,7 @@ func seenBehind(rows []terminaltest.Row) string {
 	return b.String()
 }
 
-// warned is what the rows with a mark say, each in one line.
+// warned returns the warnings on a screen, each as one line.
 func warned(rows []terminaltest.Row) string {
 	var b strings.Builder
 	in := false
@@ -156,7 +156,8 @@ func TestSpoofingIsHarmless(t *testing.T) {
 	if len(vectors) < 40 {
 		t.Fatalf("%d vectors", len(vectors))
 	}
-	// What stands outside of the bars where nothing deceives, and is too odd for a row of ours.
+	// The rows outside of the bars for a harmless text, without rows that are odd by
+	// themselves.
 	expected := map[string][][]string{}
 	for place, set := range fields {
 		for _, e := range screens() {

@@ -11,25 +11,24 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// Lines is where answers come from; terminal.Lines is one.
+// Lines is the source of typed answers; terminal.Lines implements it.
 type Lines interface {
-	// Discard drops what was typed so far and returns the moment from which
-	// lines count.
+	// Discard drops the input so far, and returns the moment from which on lines count.
 	Discard() time.Time
-	// After returns the next line from that moment on.
+	// After returns the next line that was typed after moment.
 	After(ctx context.Context, moment time.Time) (string, error)
 }
 
-// Terminal asks on a terminal, where an answer is a line.
+// Terminal is an Asker that reads answers as typed lines.
 type Terminal struct {
 	Lines  Lines
 	Out    io.Writer
 	Color  bool
-	Screen *terminal.Screen // holds everything else back meanwhile
-	// Size is how many columns and rows it has now; 0 is unknown.
+	Screen *terminal.Screen // holds other output back while a question is open
+	// Size returns the current number of columns and rows; 0: not known.
 	Size func() (columns, rows int)
-	// Interrupt is the cause of what the person ends, which is said elsewhere. Of other
-	// ends a question tells itself.
+	// Interrupt is the cause of a context that the person ended; its message is shown
+	// elsewhere. For other causes, Ask itself prints a message.
 	Interrupt error
 }
 
@@ -43,18 +42,18 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 		if err := t.write(lines(shown)); err != nil {
 			return Choice{}, err
 		}
-		moment := t.Lines.Discard() // an answer must not be given before its question is seen
+		moment := t.Lines.Discard() // an answer must not be given before the question was seen
 		if err := t.write(strings.Join(p.Keys(v), "\n") + " "); err != nil {
 			return Choice{}, err
 		}
 		line, err := t.Lines.After(ctx, moment)
 		switch {
 		case ctx.Err() != nil:
-			cause, said := context.Cause(ctx), ""
-			if t.Interrupt == nil || !errors.Is(cause, t.Interrupt) { // who looks at the prompt learns that it is none any more
-				said = "  withdrawn: " + terminal.Line(cause.Error()) + "\n"
+			cause, text := context.Cause(ctx), ""
+			if t.Interrupt == nil || !errors.Is(cause, t.Interrupt) { // the person learns that the prompt has ended
+				text = "  withdrawn: " + terminal.Line(cause.Error()) + "\n"
 			}
-			_ = t.write("\n" + said)
+			_ = t.write("\n" + text)
 			return Choice{}, cause
 		case errors.Is(err, io.EOF):
 			return p.No(), t.write("\n")
@@ -76,7 +75,8 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 	}
 }
 
-// write fails if the person cannot have seen it: then nothing is allowed.
+// write returns an error if the person cannot have seen the text: then nothing is
+// allowed.
 func (t *Terminal) write(text string) error {
 	if _, err := io.WriteString(t.Out, text); err != nil {
 		return fmt.Errorf("show the question: %w", err)

@@ -28,7 +28,7 @@ import (
 // These tests print what they measure. Memory is held to a bound; time is not, since it
 // is also that of whatever else the machine does.
 
-// used is what a process has used so far.
+// used is the memory and time that a process has used so far.
 type used struct {
 	peak      int64 // of memory, in KiB
 	processor time.Duration
@@ -65,11 +65,11 @@ func usedBy(t testing.TB, process int) used {
 	return u
 }
 
-// manyEvents is how many events the session has that is resumed.
+// manyEvents is the number of events of the session that is resumed.
 const manyEvents = 10_000
 
-// maxMore is how much more memory a session of manyEvents may take than one of a turn,
-// in KiB: of the conversation what a request may hold is kept.
+// maxMore limits the additional memory, in KiB, of a session with manyEvents over a
+// session of one turn: of the conversation only the part for the next request is kept.
 const maxMore = 32 << 10
 
 // TestALongSessionOpensAtOnce resumes a session of ten thousand events.
@@ -153,7 +153,7 @@ func TestALongAnswer(t *testing.T) {
 	begin := time.Now()
 	s.says("tell me all")
 	s.until(`That was all`)
-	s.until(`\d tokens`) // what comes last, when all rows are on the screen
+	s.until(`\d tokens`) // the last row of all
 	took := time.Since(begin)
 	after := usedBy(t, id)
 	t.Logf("at the prompt: %v", before)
@@ -161,7 +161,7 @@ func TestALongAnswer(t *testing.T) {
 	s.once(lines)
 }
 
-// anySequence is what a program sends to a terminal beside text.
+// anySequence matches everything that a program sends to a terminal beside text.
 var anySequence = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]`)
 
 // TestStart prints how much longer the prompt of the chat takes than `stockade version`.

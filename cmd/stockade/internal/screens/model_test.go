@@ -121,7 +121,8 @@ func (p *person) goesOn() {
 	}
 }
 
-// state says how far the model is, for whoever looks for why a screen does not come.
+// state describes the progress of the model, for the message about a screen that does not
+// come.
 func (m *model) state() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 
 var picture = flag.String("picture", "", "write the picture of a session to this file: make picture")
 
-// maxPicture is how many bytes the picture may have: a reader of the README loads it.
+// maxPicture limits the bytes of the picture: readers of the README load it.
 const maxPicture = 100_000
 
 // The picture's measures, in pixels, and its colours. It has a background of its own,
@@ -30,7 +30,7 @@ const (
 	foreground            = "#d5d9e0"
 )
 
-// palette is what the sixteen colours of a terminal are in the picture.
+// palette has the sixteen colours of a terminal, for the picture.
 var palette = [16]string{
 	"#2a2f38", "#f07178", "#8fd08a", "#e8c26a", "#7aa2f7", "#c792ea", "#6fc8d8", "#c5cad3",
 	"#7d8594", "#ff8b92", "#a8e6a3", "#ffd98a", "#9dbbff", "#dcb0ff", "#8fe3f0", "#ffffff",
@@ -43,7 +43,7 @@ type frame struct {
 	seconds float64
 }
 
-// style is how a piece of a row is written.
+// style is the look of a piece of a row.
 type style struct {
 	color, behind                           string // empty: the picture's own
 	bold, dim, italic, underlined, reversed bool

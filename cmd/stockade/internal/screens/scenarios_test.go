@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/offline"
 )
 
-// scenario is what a person does, and which screens are looked at.
+// scenario is a list of actions of a person, with the screens that are compared.
 type scenario struct {
 	name string
 	play func(s *screen, looks func(name string))
@@ -299,7 +299,7 @@ var scenarios = []scenario{{
 		s.until(prompt)
 		looks("a command of the person")
 		s.says("/nothing")
-		s.until(`is no command`)
+		s.until(`is not a command`)
 		s.says("/quit")
 		s.until(`^\$ ?$`)
 		s.says("clear; stockade session resume last")

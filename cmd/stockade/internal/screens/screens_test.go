@@ -25,8 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// prompt is what the row of the prompt looks like while nothing is typed, promptBegins
-// how it begins.
+// prompt matches the row of an empty prompt, promptBegins its beginning.
 const prompt = `^> ?(ask, or /help)?$`
 
 var promptBegins = regexp.MustCompile(`(^|[\r\n])> `)
@@ -35,10 +34,11 @@ var sizes = []size{{80, 24}, {200, 50}}
 
 var only = flag.String("scenario", "", "run the scenarios whose names match, a regular expression")
 
-// settled is how long a screen has to stay as it is before it is written to a file.
+// settled is the time for which a screen has to stay the same before it is written to a
+// file.
 const settled = 700 * time.Millisecond
 
-// changing is what is another one each time, and what stands for it.
+// changing lists the texts that differ each time, with the words that replace them.
 var changing = []struct {
 	pattern *regexp.Regexp
 	word    string
@@ -104,8 +104,9 @@ func openGolden(t testing.TB, name string) *golden {
 	return g
 }
 
-// sees is what a person sees: as many rows as the terminal has, without the empty ones
-// at the end. How far up the last one stands depends on how high what moves was.
+// sees returns the screen as a person sees it: as many rows as the terminal has, without
+// the empty ones at the end. The position of the last row depends on the height of the
+// moving part.
 func (s *screen) sees() string {
 	s.t.Helper()
 	rows := strings.SplitAfter(steady(s.capture("-S", fmt.Sprint(-s.size.rows))), "\n")

@@ -46,7 +46,7 @@ func newPerson(t testing.TB) *person {
 	home := filepath.Join(shortDir(t), "ada")
 	p := &person{t: t, home: home, dir: filepath.Join(home, "garden"), model: serve(t), tmux: filepath.Join(filepath.Dir(home), "tmux")}
 	p.env = []string{
-		"HOME=" + home, "SHELL=/bin/sh", "LANG=C.UTF-8", "PS1=$ ", "ENV=", "TERM=xterm-256color", // tmux sets the TERM of what runs in it
+		"HOME=" + home, "SHELL=/bin/sh", "LANG=C.UTF-8", "PS1=$ ", "ENV=", "TERM=xterm-256color", // tmux sets the TERM of its programs
 		"PATH=" + filepath.Dir(program(t)) + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"OPENAI_BASE_URL=" + p.model.url, "OPENAI_API_KEY=" + key, "STOCKADE_MODEL_NAME=scripted",
 		"GIT_AUTHOR_DATE=2026-11-02T08:00:00Z", "GIT_COMMITTER_DATE=2026-11-02T08:00:00Z", "GIT_CONFIG_NOSYSTEM=1",
@@ -138,7 +138,7 @@ func (p *person) runs(name string, args ...string) string {
 	return string(out)
 }
 
-// sits opens a terminal with a shell in it, which shows "$ ".
+// sits opens a terminal with a shell, which shows "$ ".
 func (p *person) sits(z size) *screen {
 	p.t.Helper()
 	s := &screen{person: p, size: z}
@@ -161,7 +161,7 @@ func (p *person) sits(z size) *screen {
 type screen struct {
 	*person
 	size  size
-	shown []shown // what compares has seen
+	shown []shown // screens that compares has seen
 }
 
 // shown is a screen that is compared.
@@ -187,7 +187,7 @@ func (s *screen) types(text string) {
 	s.tell("", "send-keys", "-t", "s", "-l", "--", text)
 }
 
-// presses presses keys by the names that tmux has for them: Enter, C-c, Up.
+// presses presses keys by their names in tmux: Enter, C-c, Up.
 func (s *screen) presses(keys ...string) {
 	s.t.Helper()
 	s.tell("", append([]string{"send-keys", "-t", "s"}, keys...)...)
@@ -214,8 +214,8 @@ func (s *screen) resizes(z size) {
 	s.tell("", "resize-window", "-t", "s", "-x", fmt.Sprint(z.columns), "-y", fmt.Sprint(z.rows))
 }
 
-// capture is what the terminal shows, without the blanks at the ends of rows and
-// without the blank rows at the end.
+// capture returns the text of the terminal, without blanks at the ends of rows and
+// without blank rows at the end.
 func (s *screen) capture(flags ...string) string {
 	s.t.Helper()
 	out := s.tell("", append([]string{"capture-pane", "-p", "-t", "s"}, flags...)...)
@@ -255,7 +255,7 @@ func (s *screen) settles() {
 	})
 }
 
-// poll waits until something is so. It gives up when it has waited too long.
+// poll waits until is returns true. It returns false after a long wait.
 func poll(t testing.TB, is func() bool) bool {
 	t.Helper()
 	ticker := time.NewTicker(tick)

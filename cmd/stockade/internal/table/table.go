@@ -15,12 +15,12 @@ import (
 
 const (
 	gap = 2
-	// minColumnWidth is how narrow a column may become. If there is less room, each row of the
-	// table is a list of its cells.
+	// minColumnWidth is the least width of a column. If there is less room, each row of
+	// the table becomes a list of its cells.
 	minColumnWidth = 10
 )
 
-// Column says how a column becomes narrower.
+// Column is the head of a column, and the way in which the column becomes narrower.
 type Column struct {
 	head string
 	kind kind
@@ -34,22 +34,22 @@ const (
 	path
 )
 
-// Fixed is a column whose cells stay whole: a name to copy, a number, a time.
+// Fixed returns a column whose cells stay whole: a name to copy, a number, a time.
 func Fixed(head string) Column { return Column{head, fixed} }
 
-// Text is a column whose cells are broken between words.
+// Text returns a column whose cells are broken between words.
 func Text(head string) Column { return Column{head, text} }
 
-// Path is a column whose cells lose their middle.
+// Path returns a column whose cells lose their middle.
 func Path(head string) Column { return Column{head, path} }
 
-// Table is a table that is being made.
+// Table is a table under construction.
 type Table struct {
 	columns []Column
 	rows    [][]string
 }
 
-// New returns an empty table. One whose columns have no heads has no head.
+// New returns a table without rows. If no column has a head, the table has no head row.
 func New(columns ...Column) *Table {
 	t := &Table{columns: columns}
 	var heads []string
@@ -62,8 +62,8 @@ func New(columns ...Column) *Table {
 	return t
 }
 
-// Row adds a row. Its cells are written as by fmt.Print, and made visible; missing
-// ones are empty.
+// Row adds a row. Cells are formatted with fmt.Sprint and made visible; missing cells are
+// empty.
 func (t *Table) Row(cells ...any) {
 	row := make([]string, len(t.columns))
 	for i, c := range cells {
@@ -72,8 +72,8 @@ func (t *Table) Row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// Write writes the table for a terminal of so many columns; 0: it is none, and
-// every cell stays whole.
+// Write writes the table for a terminal with so many columns. 0: w is not a terminal, and
+// each cell stays whole.
 func (t *Table) Write(w io.Writer, columns int) error {
 	measure := ansi.StringWidth
 	if columns < 1 {
@@ -107,11 +107,11 @@ func (t *Table) Write(w io.Writer, columns int) error {
 	return err
 }
 
-// blanks at the end of a row are nothing to see. They stay for what is no terminal,
-// where each row has the same columns.
+// blanks matches blanks at the end of a row, which a person cannot see. Pipes and files
+// keep them, because programs expect the same columns in each row.
 var blanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` +\n`) })
 
-// fit makes the columns narrower that can be.
+// fit makes the flexible columns narrower. ok is false if they do not fit.
 func (t *Table) fit(natural []int, columns int) (widths []int, ok bool) {
 	var flexible []int
 	for i, c := range t.columns {
@@ -159,7 +159,7 @@ func (t *Table) row(b *strings.Builder, row []string, widths []int, measure func
 	}
 }
 
-// list writes a row as a list: the head of each column, and its cell beside it.
+// list writes a row as a list: the head of each column with its cell beside it.
 func (t *Table) list(b *strings.Builder, row []string, columns int) {
 	heads := 0
 	for _, c := range t.columns {
@@ -180,7 +180,7 @@ func (t *Table) list(b *strings.Builder, row []string, columns int) {
 	}
 }
 
-// shrinkCell makes a cell as narrow as a column.
+// shrinkCell returns the rows of a cell in a column of this width.
 func shrinkCell(cell string, width int, k kind) []string {
 	switch {
 	case ansi.StringWidth(cell) <= width, k == fixed:
@@ -191,8 +191,8 @@ func shrinkCell(cell string, width int, k kind) []string {
 	return terminal.Wrap(cell, width)
 }
 
-// middle shortens a text in its middle: where a path begins, and most of where it
-// leads, remain.
+// middle shortens a text in its middle. It keeps the beginning and more of the end of a
+// path.
 func middle(cell string, width int) string {
 	const dots = "..."
 	begin := (width - len(dots)) / 3

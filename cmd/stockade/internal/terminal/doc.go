@@ -1,9 +1,7 @@
-// Package terminal is how the program shows text that others have written, and
-// how it reads lines from a person.
+// Package terminal makes text of others visible, and reads lines from a person.
 //
-// Visible text is text in which everything shows as what it is: nothing in it
-// moves the cursor, changes colours, reorders letters or stays out of sight. A
-// row is visible text that fits into the columns of a terminal, whatever width
-// the terminal gives to its characters. Only this package and who prints
-// through it know of escape sequences.
+// Visible text shows each character as what it is: nothing in it moves the cursor,
+// changes colours, reorders letters or stays hidden. A row is visible text that fits into
+// the columns of a terminal, however wide the terminal draws its characters. Only this
+// package, and packages that print through it, use escape sequences.
 package terminal

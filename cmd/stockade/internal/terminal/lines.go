@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// Lines reads lines from a terminal or a pipe for whoever asks next: the prompt
-// of a chat, or a question in the middle of a turn. A read that nobody waits for
-// any more is handed to the next one who asks. The end of input is an answer to
-// one who asks, once: on a terminal, more can be typed after it. It is safe for
-// concurrent use.
+// Lines reads lines from a terminal or a pipe for several readers in turn: the prompt of
+// a chat, or a question during a turn. A line read for a caller that has given up goes to
+// the next caller. The end of input is returned to one caller, once: on a terminal, more
+// can be typed after it. Lines is safe for concurrent use.
 type Lines struct {
 	in    *os.File
 	lines chan timedLine
@@ -22,11 +21,11 @@ type Lines struct {
 
 type timedLine struct {
 	text string
-	at   time.Time // when it was read
+	at   time.Time // time of reading
 	err  error
 }
 
-// NewLines returns a reader of a file, which two readers must not share.
+// NewLines returns a reader of a file. Only one reader may use the file.
 func NewLines(in *os.File) *Lines { return &Lines{in: in, lines: make(chan timedLine)} }
 
 // Next returns the next line.
@@ -34,17 +33,17 @@ func (l *Lines) Next(ctx context.Context) (string, error) {
 	return l.After(ctx, time.Time{})
 }
 
-// Discard drops what has been typed so far, and returns the moment from which
-// lines count: an answer must not be given before its question is seen.
+// Discard drops the input so far, and returns the moment from which on lines count: an
+// answer must not be given before the person has seen the question.
 func (l *Lines) Discard() time.Time {
 	FlushInput(l.in)
 	return time.Now()
 }
 
-// After returns the next line that was read at that moment or later, or io.EOF
-// for an end of input then.
+// After returns the next line that was read at moment or later. At the end of input it
+// returns io.EOF. If ctx ends first, the error is its cause.
 func (l *Lines) After(ctx context.Context, moment time.Time) (string, error) {
-	l.start.Do(func() { go l.read() }) // ends with the program: a read from a terminal cannot be cancelled
+	l.start.Do(func() { go l.read() }) // the goroutine ends with the program: a read from a terminal cannot be cancelled
 	for {
 		select {
 		case line := <-l.lines:
@@ -61,8 +60,8 @@ func (l *Lines) After(ctx context.Context, moment time.Time) (string, error) {
 func (l *Lines) read() {
 	r := bufio.NewReaderSize(l.in, 64<<10)
 	for {
-		// Lines that arrived together count as read when the first of them was.
-		_, err := r.Peek(1) // waits
+		// Lines that arrive together count as read at the time of the first one.
+		_, err := r.Peek(1) // blocks
 		at := time.Now()
 		for more := err == nil; more && err == nil; more = r.Buffered() > 0 {
 			var text string

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fold makes a text visible in rows of at most so many columns, 0 for any. The
-// first begins with first, and each other one with next, so that none can look
-// like a line of somebody else.
+// Fold makes a text visible and breaks it into rows of at most so many columns; 0: rows
+// are not broken. The first row begins with first and all others with next, so that no
+// row can look like a line of somebody else.
 func Fold(text, first, next string, columns int) []string {
 	var out []string
 	for line := range strings.SplitSeq(Visible(text), "\n") {
@@ -23,10 +23,9 @@ func Fold(text, first, next string, columns int) []string {
 	return out
 }
 
-// Rows breaks a visible line into rows of at most so many columns. A character
-// outside ASCII counts as two, because how wide it is depends on the terminal
-// and its fonts; marks stay with their character. No row is empty but that of
-// an empty line.
+// Rows breaks a visible line into rows of at most so many columns. A character outside
+// ASCII counts as two columns, because terminals and fonts differ in its width; marks
+// stay with their character. Only an empty line gives an empty row.
 func Rows(line string, columns int) []string {
 	var rows []string
 	start, used := 0, 0
@@ -40,8 +39,8 @@ func Rows(line string, columns int) []string {
 	return append(rows, line[start:])
 }
 
-// Wrap breaks a visible line between its words; one that is too long for a row, within.
-// Blanks before the first word stay, if they leave room for words.
+// Wrap breaks a visible line between words. A word that is longer than a row is broken
+// inside. Blanks before the first word are kept if they leave room for words.
 func Wrap(line string, columns int) (rows []string) {
 	words := strings.Split(strings.TrimLeft(line, " "), " ")
 	if indent := len(line) - len(strings.TrimLeft(line, " ")); indent < columns/2 {
@@ -62,7 +61,7 @@ func Wrap(line string, columns int) (rows []string) {
 	return append(rows, row)
 }
 
-// Width is how many columns a row may take, as [Rows] counts them.
+// Width returns the number of columns that a row may take, as [Rows] counts them.
 func Width(row string) (columns int) {
 	for _, r := range row {
 		columns += columnsOf(r)
@@ -70,8 +69,8 @@ func Width(row string) (columns int) {
 	return columns
 }
 
-// cluster is where the character at i ends, with the marks on it, and how many
-// columns it may take.
+// cluster returns the end of the character at i with its marks, and the number of columns
+// that it may take.
 func cluster(line string, i int) (end, width int) {
 	r, n := utf8.DecodeRuneInString(line[i:])
 	end, width = i+n, columnsOf(r)

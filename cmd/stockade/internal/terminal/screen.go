@@ -2,16 +2,16 @@ package terminal
 
 import "sync"
 
-// Screen keeps what is shown in order: while a question is open nothing else
-// is printed, so that no output can push it away or look like part of it. The
-// zero value shows everything. It is safe for concurrent use.
+// Screen keeps output in order: while a question is open, other output is held back, so
+// that it cannot push the question away or look like part of it. The zero value shows
+// everything. Screen is safe for concurrent use.
 type Screen struct {
 	mu      sync.Mutex
 	holding bool
 	held    []func()
 }
 
-// Show prints, now or when the question that is open has been answered.
+// Show calls print, now or after the open question has been answered.
 func (s *Screen) Show(print func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,8 +22,7 @@ func (s *Screen) Show(print func()) {
 	print()
 }
 
-// Hold holds everything back until the returned function is called. There is
-// one question at a time.
+// Hold holds output back until done is called. Only one caller may hold at a time.
 func (s *Screen) Hold() (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

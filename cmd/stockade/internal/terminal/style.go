@@ -1,6 +1,6 @@
 package terminal
 
-// The styles.
+// Styles: parameters of the escape sequence SGR.
 const (
 	Bold   = "1"
 	Dim    = "2"
@@ -9,7 +9,7 @@ const (
 	Yellow = "33"
 )
 
-// Style gives visible text a style, if there are colours.
+// Style returns visible text in a style if color is set.
 func Style(color bool, style, text string) string {
 	if !color || style == "" || text == "" {
 		return text

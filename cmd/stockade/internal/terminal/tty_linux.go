@@ -8,11 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlushInput drops what was typed on a terminal before now.
+// FlushInput drops the input of a terminal that was not read yet.
 func FlushInput(tty *os.File) { _ = unix.IoctlSetInt(int(tty.Fd()), unix.TCFLSH, unix.TCIFLUSH) }
 
-// NoEcho keeps a terminal from showing what is typed from now on, and makes it
-// give whole lines.
+// NoEcho turns the echo of a terminal off and line mode on.
 func NoEcho(tty *os.File) error {
 	t, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 	if err != nil {
@@ -24,7 +23,7 @@ func NoEcho(tty *os.File) error {
 	return unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, t)
 }
 
-// Cbreak makes a terminal give each key as it is pressed, until restore is called.
+// Cbreak makes a terminal deliver each key as it is pressed, until restore is called.
 func Cbreak(tty *os.File) (restore func()) {
 	fd := int(tty.Fd())
 	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -38,9 +37,9 @@ func Cbreak(tty *os.File) (restore func()) {
 	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }
 }
 
-// ReadHidden reads one line from a terminal after [NoEcho], and no byte more. It
-// fails with io.EOF if the input ends before anything was typed, for which
-// x/term waits twice or for ever.
+// ReadHidden reads one line from a terminal after [NoEcho], and not a byte more. It
+// returns io.EOF if the input ends before anything was typed; x/term would wait twice or
+// forever.
 func ReadHidden(tty *os.File) (string, error) {
 	var line []byte
 	for next := make([]byte, 1); ; {

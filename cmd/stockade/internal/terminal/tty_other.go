@@ -8,17 +8,18 @@ import (
 	"golang.org/x/term"
 )
 
-// FlushInput has no counterpart here; lines that were read before a question
-// are dropped all the same.
+// FlushInput does nothing on this platform; lines that were read before a question are
+// dropped all the same.
 func FlushInput(*os.File) {}
 
-// NoEcho is left to [ReadHidden]: what is typed between the prompt and that shows.
+// NoEcho does nothing on this platform: [ReadHidden] turns the echo off, and text typed
+// before it is shown.
 func NoEcho(*os.File) error { return nil }
 
-// Cbreak has no counterpart here: a terminal gives whole lines.
+// Cbreak does nothing on this platform: a terminal delivers whole lines.
 func Cbreak(*os.File) (restore func()) { return func() {} }
 
-// ReadHidden reads one line from a terminal, which does not show it.
+// ReadHidden reads one line from a terminal with the echo turned off.
 func ReadHidden(tty *os.File) (string, error) {
 	text, err := term.ReadPassword(int(tty.Fd()))
 	return string(text), err

@@ -9,23 +9,23 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// maxMarks is how many marks a character can carry, as a letter of Vietnamese
-// does. More of them grow over the lines above and below.
+// maxMarks is the number of marks that a character can carry, as letters of Vietnamese
+// do. More marks would cover the lines above and below.
 const maxMarks = 2
 
-// Visible makes text harmless on a terminal: a character that moves the cursor,
-// changes colours, reorders text or does not show is replaced by its code, such
-// as <U+001B>, and a byte that is no character by <0x9B>. Line ends and tabs
-// stay.
+// Visible makes text harmless on a terminal: a character that moves the cursor, changes
+// colours, reorders text or is invisible is replaced by its code, such as <U+001B>, and a
+// byte that is not part of a character by <0x9B>. Line ends and tabs are kept.
 func Visible(text string) string {
 	var s Escaper
 	return s.Visible(text)
 }
 
-// EscapeControls makes text harmless for a pipe or a file, from which it may be printed on a terminal
-// later. It replaces control characters, which begin escape sequences, and characters that
-// reorder text by their codes. Line ends, also \r\n, and tabs stay, as do characters that are
-// only invisible, since programs read the text.
+// EscapeControls makes text harmless for a pipe or a file, which may be printed on a
+// terminal later. It replaces control characters, which begin escape sequences, and
+// characters that reorder text by their codes. It keeps tabs and line ends,
+// also \r\n. It also keeps characters that are only invisible, because programs read the
+// text.
 func EscapeControls(text string) string {
 	if plain(text) {
 		return text
@@ -46,19 +46,20 @@ func EscapeControls(text string) string {
 	return b.String()
 }
 
-// Line is visible text in one line: line ends and tabs are \n and \t.
+// Line makes text visible in one line: line ends become \n and tabs
+// become \t.
 func Line(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Visible(text))
 }
 
-// Escaper makes a text visible that comes in pieces, each of whole characters.
-// The zero value is at the beginning of a text.
+// Escaper makes a text visible that arrives in pieces of whole characters. The zero value
+// is at the beginning of a text.
 type Escaper struct {
-	last  rune // that was shown; 0 is none
-	marks int  // on it
+	last  rune // last character shown; 0: none
+	marks int  // number of marks on last
 }
 
-// Visible returns the next piece, see [Visible].
+// Visible returns the next piece made visible, see [Visible].
 func (s *Escaper) Visible(text string) string {
 	if plain(text) {
 		if text != "" {
@@ -74,7 +75,7 @@ func (s *Escaper) Visible(text string) string {
 			s.last, s.marks = 0, 0
 		case s.mustEscape(r):
 			fmt.Fprintf(&b, "<U+%04X>", r)
-			s.last, s.marks = 0, 0 // no mark goes on a code
+			s.last, s.marks = 0, 0 // a code cannot carry marks
 		default:
 			b.WriteRune(r)
 			if isMark(r) {
@@ -87,7 +88,7 @@ func (s *Escaper) Visible(text string) string {
 	return b.String()
 }
 
-// plain: all of it is ASCII that shows.
+// plain reports whether text consists of visible ASCII, line ends and tabs.
 func plain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < ' ' || c > '~') && c != '\n' && c != '\t' {
@@ -97,11 +98,11 @@ func plain(text string) bool {
 	return true
 }
 
-// mustEscape reports whether a character does not show as what it is where it stands.
+// mustEscape reports whether a character is not visible as what it is in its place.
 func (s *Escaper) mustEscape(r rune) bool {
 	switch {
 	case r == emoji && unicode.Is(unicode.So, s.last) && s.marks == 0:
-		return false // as models write them
+		return false // models write them so
 	case visible.IsHidden(r):
 		return true
 	case isMark(r):
@@ -110,7 +111,7 @@ func (s *Escaper) mustEscape(r rune) bool {
 	return false
 }
 
-// emoji is the variation selector that asks for the colourful form of a symbol.
+// emoji is the variation selector for the coloured form of a symbol.
 const emoji = 0xFE0F
 
 func isMark(r rune) bool { return r >= 0x300 && unicode.In(r, unicode.Mn, unicode.Me) }

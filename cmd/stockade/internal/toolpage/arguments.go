@@ -12,13 +12,13 @@ import (
 // Argument is one argument of a tool, as its schema describes it.
 type Argument struct {
 	Name     string
-	Type     string // such as "string" or "list of integer"; "any" where the schema does not say it
+	Type     string // such as "string" or "list of integer"; "any" if the schema does not name a type
 	Required bool
 	Default  string // as it is typed; empty: there is none
-	About    string // what it is, and which values it can have
+	About    string // description and possible values
 }
 
-// schema is what is shown of a JSON Schema.
+// schema is the part of a JSON Schema that is shown.
 type schema struct {
 	Type        json.RawMessage   `json:"type"`
 	Description string            `json:"description"`
@@ -32,8 +32,8 @@ type schema struct {
 	Required    []string          `json:"required"`
 }
 
-// Arguments lists the arguments in the order in which the schema has them. It is not ok
-// if the schema says more than that, so that it has to be read itself.
+// Arguments returns the arguments in the order of the schema. ok is false if the schema
+// contains more than the arguments show, and a person has to read the schema itself.
 func Arguments(parameters json.RawMessage) (args []Argument, ok bool) {
 	var top schema
 	if json.Unmarshal(parameters, &top) != nil {
@@ -62,7 +62,8 @@ func Arguments(parameters json.RawMessage) (args []Argument, ok bool) {
 	return args, true
 }
 
-// typedText is a value as a person types it: a text without its quotes, if that is one to see.
+// typedText returns a value in the form in which a person types a value: a text has no
+// quotation marks, unless it is blank.
 func typedText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil && strings.TrimSpace(text) != "" {
@@ -71,7 +72,7 @@ func typedText(value json.RawMessage) string {
 	return string(value)
 }
 
-// ordered reads an object as its keys in their order, and their values.
+// ordered returns the keys of an object in their order, and its values.
 func ordered(object json.RawMessage) (names []string, values map[string]json.RawMessage) {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
@@ -94,7 +95,7 @@ func ordered(object json.RawMessage) (names []string, values map[string]json.Raw
 	return names, values
 }
 
-// maxTypeDepth is how far the type of an argument is told.
+// maxTypeDepth limits the nesting of the type of an argument that is shown.
 const maxTypeDepth = 3
 
 func typeOf(s schema, depth int) string {
@@ -126,8 +127,8 @@ func typeOf(s schema, depth int) string {
 	return cmp.Or(one, "any")
 }
 
-// about is the description with the values that the argument can have, unless the
-// author has named them.
+// about returns the description of an argument and its possible values, unless the
+// description names them.
 func about(s schema) string {
 	text := s.Description
 	values := ""

@@ -1,8 +1,9 @@
-// Package toolpage is what a person reads about a tool: its arguments as a table, calls
-// to copy, its limits and its errors, from what the manifest says. One text serves the
-// terminal and the pages of the help.
+// Package toolpage writes the page about a tool for a person: its arguments as a table,
+// calls to copy, its limits and its errors, from the manifest of its module. The terminal
+// and the pages of the help use the same text.
 //
-// It is text of the module's author. Who shows that of a stranger puts it behind a bar.
+// The text is by the author of the module. A caller that shows the text of a stranger
+// puts it behind a bar.
 package toolpage
 
 import (
@@ -16,13 +17,13 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// Part is a part of the page of a tool. It is visible text; of what there is nothing to
-// say there is no part.
+// Part is a section of the page of a tool. Its text is visible text.
 type Part struct{ Title, Text string }
 
-// Parts is what the manifest says about a tool, beside its description, in lines of at
-// most so many columns; only a command to copy may be longer. Command is how a call of
-// it begins, such as "stockade call grep".
+// Parts returns the sections of the page of a tool, except its description; empty
+// sections are left out. Lines have at most so many columns; only a command to copy may
+// be longer. command is the beginning of a call's command line, such as "stockade call
+// grep".
 func Parts(spec tool.Spec, command string, columns int) (out []Part) {
 	args, whole := Arguments(spec.Parameters)
 	text := indentTable(argumentTable(args), columns)
@@ -48,7 +49,7 @@ func Parts(spec tool.Spec, command string, columns int) (out []Part) {
 	return out
 }
 
-// indent stands before what is no running text, as Markdown has it.
+// indent precedes tables and commands, as in Markdown.
 const indent = "    "
 
 func argumentTable(args []Argument) *table.Table {
@@ -78,7 +79,7 @@ func errorTable(errors []string) *table.Table {
 	return t
 }
 
-// examples are calls as commands, each behind what it does.
+// examples returns the example calls as commands, each below its description.
 func examples(spec tool.Spec, command string, columns int) string {
 	var out strings.Builder
 	for i, ex := range spec.Doc.Examples {
@@ -91,8 +92,9 @@ func examples(spec tool.Spec, command string, columns int) string {
 	return out.String()
 }
 
-// Command is a call as a command line: its arguments as NAME=VALUE where these mean the
-// same, and else as JSON. What no word of a shell can hold is the JSON alone.
+// Command returns a call as a command line: its arguments as NAME=VALUE if these mean the
+// same, otherwise as JSON. If the JSON cannot be a word of a shell, only the JSON is
+// returned.
 func Command(command string, parameters, args json.RawMessage) string {
 	if words, ok := pairs(parameters, args); ok {
 		return strings.Join(append([]string{command}, words...), " ")
@@ -104,15 +106,15 @@ func Command(command string, parameters, args json.RawMessage) string {
 	return object
 }
 
-// pairs writes arguments as NAME=VALUE. That is not ok for a value that would be read as
-// one of another type, and for a name that would be read as a flag.
+// pairs returns arguments as NAME=VALUE. ok is false if a value would be read as another
+// type, or a name as a flag.
 func pairs(parameters, args json.RawMessage) (words []string, ok bool) {
 	var top struct {
 		Properties map[string]struct {
 			Type any `json:"type"`
 		} `json:"properties"`
 	}
-	_ = json.Unmarshal(parameters, &top) // of what it does not hold, nothing is known
+	_ = json.Unmarshal(parameters, &top) // fields that it does not contain stay unknown
 	names, values := ordered(args)
 	for _, name := range names {
 		value := string(values[name])
@@ -141,7 +143,8 @@ func list(lines []string, columns int) string {
 	return out.String()
 }
 
-// WrapText is a text in rows that begin alike, for so many columns.
+// WrapText breaks a text into rows of at most so many columns, each behind the prefix
+// before.
 func WrapText(before, text string, columns int) string {
 	var out strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
@@ -152,7 +155,7 @@ func WrapText(before, text string, columns int) string {
 	return out.String()
 }
 
-// indentTable is a table behind [indent]; nothing is nothing.
+// indentTable returns a table behind [indent]; "" for nil.
 func indentTable(t *table.Table, columns int) string {
 	if t == nil {
 		return ""

@@ -13,8 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/patch"
 )
 
-// mainArgs are the arguments of a call that tell one from another, in one visible
-// line: what a person would say.
+// mainArgs returns the arguments that a person would mention, in one visible line.
 func mainArgs(name string, arguments json.RawMessage) string {
 	var a struct {
 		Path, Pattern, Command, Content *string
@@ -99,13 +98,14 @@ func mainArgs(name string, arguments json.RawMessage) string {
 	return otherArgs(arguments)
 }
 
-// isFileRead reports whether a call asks for the content of a file, which nobody needs to see.
+// isFileRead reports whether a call asks for the content of a file. A person does not
+// need to see it.
 func isFileRead(name string, arguments json.RawMessage) bool {
 	var a struct{ Operation string }
 	return name == "file_read" || name == "filesystem" && json.Unmarshal(arguments, &a) == nil && a.Operation == "read"
 }
 
-// patchedFiles are the files that a patch names.
+// patchedFiles returns the names of the files in a patch.
 func patchedFiles(text string) string {
 	files, err := patch.Parse(text)
 	if err != nil {
@@ -121,10 +121,10 @@ func patchedFiles(text string) string {
 	return strings.Join(names, ", ")
 }
 
-// maxPatched is how many files of a patch are named.
+// maxPatched limits the names of files shown of a patch.
 const maxPatched = 5
 
-// command is the first line of a command, and how many there are.
+// command returns the first line of a command, and the number of the others.
 func command(text string) string {
 	first, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	out := inline(first)
@@ -134,10 +134,10 @@ func command(text string) string {
 	return out
 }
 
-// quotedWord is a text of others in quotation marks, not all of it if it is long.
+// quotedWord returns text of others in quotation marks, shortened if it is long.
 func quotedWord(text string) string { return `"` + inline(llm.Truncate(text, 32)) + `"` }
 
-// otherArgs are the arguments of any tool, in the order in which they came.
+// otherArgs returns the arguments of any tool in one line, in their order.
 func otherArgs(arguments json.RawMessage) string {
 	var out []string
 	length := 0
@@ -153,8 +153,8 @@ func otherArgs(arguments json.RawMessage) string {
 	return strings.Join(out, " ")
 }
 
-// oneValue is a value as a person reads it: a string as it is, if it is one word, and
-// everything else as JSON without needless escapes.
+// oneValue returns a value for a person: a single word as it is, everything else as JSON
+// without needless escapes.
 func oneValue(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil {
@@ -166,7 +166,8 @@ func oneValue(value json.RawMessage) string {
 	return humanize.JSON(value)
 }
 
-// fieldsOf yields the fields of an object in their order, none of anything else.
+// fieldsOf yields the fields of an object in their order; none if the value is not an
+// object.
 func fieldsOf(object json.RawMessage) func(yield func(string, json.RawMessage) bool) {
 	return func(yield func(string, json.RawMessage) bool) {
 		if !json.Valid(object) {

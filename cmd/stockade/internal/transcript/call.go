@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// maxResultLines is how much of a result is shown below its call.
+	// maxResultLines limits the lines of a result below its call.
 	maxResultLines = 10
-	// liveOutputDelay is how long a person waits before the output of a command is shown.
+	// liveOutputDelay is the time before output of a running command is shown.
 	liveOutputDelay = time.Second
-	// maxOutputBytes is how much of that is kept, in bytes.
+	// maxOutputBytes limits the output of a running command that is kept, in bytes.
 	maxOutputBytes = 64 << 10
-	// maxImages is how many images of a result have a row below its call.
+	// maxImages limits the images of a result that get a row below its call.
 	maxImages = 3
-	// maxMessageRows is how many messages of a tool are kept for the rows below its call.
+	// maxMessageRows limits the rows below a call with messages of its tool.
 	maxMessageRows = 64
 )
 
@@ -36,38 +36,38 @@ const (
 type call struct {
 	id     string
 	step   int
-	number int // 0: the session has no such call
+	number int // 0: the session does not have this call
 	name   string
-	args   string // the main ones, visible
-	task   string // how far the list of tasks is, if it was the call's to change
+	args   string // main arguments, made visible
+	task   string // progress of the task list, if the call changed it
 
-	rowShown    bool // its row is shown, without what came of it
+	rowShown    bool // the row is shown, without the outcome
 	state       string
-	since       time.Time // when it began to run
-	readsFile   bool      // it gives the content of a file
-	exec        bool      // it may start processes
-	staged      bool      // what it changes is decided when it has run
+	since       time.Time // start of its run
+	readsFile   bool      // the call returns the content of a file
+	exec        bool      // the call may start processes
+	staged      bool      // a decision about its changes follows its run
 	decision    *session.Decision
-	afterRun    bool // that is about what it has changed
+	afterRun    bool // the decision is about the changes of its run
 	changes     *session.Changes
-	messageRows []string // rows below it, of what it has said and what cannot be read
-	note        string   // what it has said last
+	messageRows []string // rows below the call: messages, and events that cannot be read
+	note        string   // last message of the tool
 	output      output
 
 	done    bool
-	deleted bool // nobody knows what came of it any more
+	deleted bool // the result cannot be read any more
 	result  Envelope
-	wrote   string // see [llm.ResultData]
+	wrote   string // text of the tool before it was changed for the model, see [llm.ResultData]
 }
 
-// output is what a command has written so far, and how much of it is shown.
+// output is the output of a running command.
 type output struct {
 	text  string
 	since time.Time
-	shown int // lines
+	shown int // number of lines shown already
 }
 
-// Envelope is what the envelope of a result says, for showing it.
+// Envelope is a tool result in the form for the model, decoded for display.
 type Envelope struct {
 	Success  bool             `json:"tool_success"`
 	Result   json.RawMessage  `json:"result"`
@@ -87,13 +87,14 @@ type Envelope struct {
 	} `json:"metadata"`
 }
 
-// EnvelopeOf is what the message of a result holds; false where it is not one of a tool.
+// EnvelopeOf decodes the message of a tool result. ok is false if the message is not one.
 func EnvelopeOf(m llm.Message) (data llm.ResultData, env Envelope, ok bool) {
 	ok = json.Unmarshal(m.Data, &data) == nil && json.Unmarshal([]byte(data.Output), &env) == nil
 	return data, env, ok
 }
 
-// OutputText is the part of a result that a person reads.
+// OutputText returns the part of a result that a person reads: its field output, or all
+// of it.
 func OutputText(result json.RawMessage) string {
 	var fields struct {
 		Output *string `json:"output"`
@@ -104,17 +105,18 @@ func OutputText(result json.RawMessage) string {
 	return string(result)
 }
 
-// StderrText is what a command has written to standard error, if a tool tells that apart.
+// StderrText returns the standard error of a command; empty if the tool does not report
+// it separately.
 func StderrText(result json.RawMessage) string {
 	var fields struct {
 		Stderr string `json:"stderr"`
 	}
-	_ = json.Unmarshal(result, &fields) // what is no object has none
+	_ = json.Unmarshal(result, &fields) // other results have no standard error
 	return fields.Stderr
 }
 
-// HintAndExitCode is what a result says beside its output: a hint, and how a command has ended
-// that did not end well.
+// HintAndExitCode returns two fields of a result beside its output: the hint, and the
+// exit code of a command that failed. Each may be zero.
 func HintAndExitCode(result json.RawMessage) (hint string, exitCode int) {
 	var fields struct {
 		Hint     string `json:"hint"`
@@ -126,7 +128,7 @@ func HintAndExitCode(result json.RawMessage) (hint string, exitCode int) {
 	return fields.Hint, fields.ExitCode
 }
 
-// call takes in an event of a call, and shows what can be shown now.
+// call handles an event of a call and adds the rows that can be shown now.
 func (t *Transcript) call(e session.Event, out *parts) {
 	if e.Type == session.TypeToolCall {
 		if n := len(t.openCalls); n > 0 && e.Step != t.openCalls[n-1].step {
@@ -174,7 +176,7 @@ func (t *Transcript) call(e session.Event, out *parts) {
 	}
 }
 
-// update takes in what has happened to a call.
+// update records an event in its call.
 func (t *Transcript) update(c *call, e session.Event) {
 	if t.o.Replay && e.Body != nil && !isReadable(e) {
 		c.messageRows = append(c.messageRows, t.unreadable(e)...)
@@ -228,15 +230,15 @@ func (t *Transcript) update(c *call, e session.Event) {
 			c.setTask()
 		}
 		if c.decision != nil && c.decision.AllowHint != nil { // the model knows no flags
-			if said, ok := strings.CutSuffix(env.Error, c.decision.AllowHint.String()); ok {
-				c.result.Error = said + t.o.HintText(c.decision.AllowHint)
+			if text, ok := strings.CutSuffix(env.Error, c.decision.AllowHint.String()); ok {
+				c.result.Error = text + t.o.HintText(c.decision.AllowHint)
 			}
 		}
 	}
 }
 
-// setTask makes the row of a call that has changed the list of tasks: the task with its
-// mark, and how far the list is.
+// setTask sets the row of a call that changed the task list: the task with its mark, and
+// the progress of the list.
 func (c *call) setTask() {
 	var fields struct {
 		Output           string
@@ -248,7 +250,8 @@ func (c *call) setTask() {
 	}
 }
 
-// message is what a tool or the host says during a call, if it matters.
+// message returns the rows of a message that a tool or the host sent during a call; nil
+// if only Verbose would show it.
 func (t *Transcript) message(p tool.Progress) []string {
 	if p.Message == "" || !(t.o.Verbose || p.Level == "warn" || p.Level == "error") {
 		return nil
@@ -260,8 +263,8 @@ func (t *Transcript) message(p tool.Progress) []string {
 	return t.formatter().prose(terminal.Dim, text)
 }
 
-// liveRows shows the row of a call that a person has waited for, and what it has written
-// since, where no live region does.
+// liveRows returns the row of a running call that the person has waited for, and its new
+// output. It returns nil if a live region shows the call.
 func (t *Transcript) liveRows(c *call, now time.Time) (rows []string) {
 	if t.o.Live || t.o.Replay || c.output.since.IsZero() || now.Sub(c.output.since) < liveOutputDelay {
 		return nil
@@ -271,19 +274,19 @@ func (t *Transcript) liveRows(c *call, now time.Time) (rows []string) {
 	}
 	c.rowShown = true
 	if lines := linesOf(visible.RenderTerminal(c.output.text)); len(lines) > c.output.shown {
-		most := len(lines)
+		limit := len(lines)
 		if !t.o.Verbose {
-			most = min(most, maxResultLines)
+			limit = min(limit, maxResultLines)
 		}
-		if most > c.output.shown {
-			rows = append(rows, t.formatter().quote("", clipped(lines[c.output.shown:most]))...)
+		if limit > c.output.shown {
+			rows = append(rows, t.formatter().quote("", clipped(lines[c.output.shown:limit]))...)
 		}
 		c.output.shown = len(lines)
 	}
 	return rows
 }
 
-// title is the beginning of the row of a call.
+// title returns the left end of a call's row: number and tool.
 func (t *Transcript) title(c *call) span {
 	number := "  ?"
 	if c.number > 0 {
@@ -292,7 +295,7 @@ func (t *Transcript) title(c *call) span {
 	return span{terminal.Bold, number + "  " + c.name}
 }
 
-// finishedRows is a call with what has come of it.
+// finishedRows returns the rows of a call with its outcome.
 func (t *Transcript) finishedRows(c *call) (rows []string) {
 	p := t.formatter()
 	what := t.outcome(c)
@@ -316,8 +319,8 @@ func (t *Transcript) finishedRows(c *call) (rows []string) {
 	if c.done && !c.deleted {
 		rows = append(rows, t.resultRows(c)...)
 	}
-	if said := t.verdict(c); said != "" {
-		rows = append(rows, p.ownRows(terminal.Dim, said)...)
+	if answer := t.verdict(c); answer != "" {
+		rows = append(rows, p.ownRows(terminal.Dim, answer)...)
 	}
 	if t.o.Verbose && c.done && !c.deleted && !t.o.CallTyped {
 		rows = append(rows, p.ownRows(terminal.Dim, c.cost())...)
@@ -325,10 +328,10 @@ func (t *Transcript) finishedRows(c *call) (rows []string) {
 	return rows
 }
 
-// hasChanged reports whether the call has changed something.
+// hasChanged reports whether the call succeeded and changed something.
 func (c *call) hasChanged() bool { return c.changes != nil && c.done && c.result.Success }
 
-// resultRows are the rows about what has come of a call.
+// resultRows returns the rows about the result of a call.
 func (t *Transcript) resultRows(c *call) (rows []string) {
 	p, env := t.formatter(), c.result
 	if !env.Success && !t.o.CallTyped {
@@ -366,43 +369,44 @@ func (t *Transcript) resultRows(c *call) (rows []string) {
 	return rows
 }
 
-// images are the rows about the images of a result, which no terminal shows.
+// images returns rows that describe the images of a result, because a terminal cannot
+// show them.
 func (t *Transcript) images(images []tool.ImageInfo) (rows []string) {
-	most := len(images)
+	limit := len(images)
 	if !t.o.Verbose {
-		most = min(most, maxImages)
+		limit = min(limit, maxImages)
 	}
-	for _, i := range images[:most] {
+	for _, i := range images[:limit] {
 		rows = append(rows, t.formatter().ownRows(terminal.Dim, ImageText(i))...)
 	}
-	if more := len(images) - most; more > 0 {
+	if more := len(images) - limit; more > 0 {
 		rows = append(rows, t.formatter().ownRows(terminal.Dim, "… "+humanize.Plural(more, "more image"))...)
 	}
 	return rows
 }
 
-// ImageText say what an image is: image/png 640x480, 31.2 KiB.
+// ImageText describes an image: image/png 640x480, 31.2 KiB.
 func ImageText(i tool.ImageInfo) string {
 	return fmt.Sprintf("%s %dx%d, %s", terminal.Line(humanize.Clip(i.Mime, 40)), i.Width, i.Height, humanize.Bytes(int64(i.Bytes)))
 }
 
-// failed are the rows about why a call has failed.
+// failed returns the rows about the failure of a call; nil if its own row says it all.
 func (t *Transcript) failed(c *call) (rows []string) {
 	p, env := t.formatter(), c.result
 	switch {
 	case env.Code == tool.CodeDenied && c.wasAsked() && !*c.decision.Answer:
-		return nil // that is said in a word
+		return nil // the row says "you said no"
 	case env.Code == tool.CodeUnknownTool && env.Hint != "" && !t.o.Verbose: // the row says so already
 		rows = p.ownRows("", humanize.Clip(env.Hint, maxLine))
-	case c.stoppedByPerson() && !t.o.Verbose: // so does it of this
-	case env.Code == tool.CodeCancelled && c.exec && !c.wasAsked() && env.Metadata.MS > 0 && !t.o.Verbose: // so is that
-	case !env.Code.FromHost() && (env.Code != tool.CodeInvalidArgs || env.Metadata.Fuel > 0) || env.Code == tool.CodeTrap: // in words of the tool
+	case c.stoppedByPerson() && !t.o.Verbose: // the row says so, too
+	case env.Code == tool.CodeCancelled && c.exec && !c.wasAsked() && env.Metadata.MS > 0 && !t.o.Verbose: // and here
+	case !env.Code.FromHost() && (env.Code != tool.CodeInvalidArgs || env.Metadata.Fuel > 0) || env.Code == tool.CodeTrap: // the tool wrote the text
 		rows = p.prose(terminal.Red, clipped(strings.Split(env.Error, "\n")))
 	default:
 		rows = p.ownRows("", humanize.Clip(env.Error, 1000))
 	}
 	wrote := env.Stdout
-	if wrote == "" && env.Stderr == "" { // it was stopped: what was seen of it does not vanish
+	if wrote == "" && env.Stderr == "" { // it was stopped: its output that was on the screen must not vanish
 		wrote = visible.RenderTerminal(c.output.text)
 	}
 	rows = append(rows, t.folded(linesOf(wrote), c, true)...)
@@ -413,34 +417,35 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	return rows
 }
 
-// stoppedByPerson reports whether a person has ended a call while it ran.
+// stoppedByPerson reports whether a person stopped the call while it ran.
 func (c *call) stoppedByPerson() bool {
 	return c.result.Code == tool.CodeCancelled && stoppedAfter().MatchString(c.result.Error)
 }
 
 var stoppedAfter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` was cancelled( after \d+ units of fuel)?$`) })
 
-// wasAsked reports whether a person has been asked.
+// wasAsked reports whether a person was asked about the call.
 func (c *call) wasAsked() bool { return c.decision != nil && c.decision.Answer != nil }
 
-// verdict is what a person has said.
+// verdict returns the answer of the person as text; empty if nobody was asked or the
+// answer is shown elsewhere.
 func (t *Transcript) verdict(c *call) string {
 	if !c.wasAsked() || !c.done || c.deleted || !*c.decision.Answer && (t.o.CallTyped || c.result.Code == tool.CodeCancelled) {
 		return ""
 	}
-	d, said := c.decision, ""
+	d, text := c.decision, ""
 	if t.o.QuestionsShown && !t.o.Replay && d.AnsweredBy == "terminal" {
-		return "" // that was said below the question
+		return "" // the question has shown it
 	}
 	switch yes := *d.Answer; {
 	case yes && c.afterRun && c.result.Success:
-		said = "kept" + scopeText(d.Scope)
+		text = "kept" + scopeText(d.Scope)
 	case yes && (scopeText(d.Scope) != "" || !c.afterRun && t.o.Replay):
-		said = "allowed" + scopeText(d.Scope)
+		text = "allowed" + scopeText(d.Scope)
 	case !yes && c.afterRun:
-		said = "dropped"
+		text = "dropped"
 	case !yes:
-		said = "not run"
+		text = "not run"
 	default:
 		return ""
 	}
@@ -449,15 +454,15 @@ func (t *Transcript) verdict(c *call) string {
 		if strings.HasPrefix(d.AnsweredBy, "no") { // body, or terminal to ask on
 			who = ": "
 		}
-		said += who + terminal.Line(d.AnsweredBy)
+		text += who + terminal.Line(d.AnsweredBy)
 	}
 	if t.o.Replay {
-		said += " (asked because " + terminal.Line(d.Reason) + ")"
+		text += " (asked because " + terminal.Line(d.Reason) + ")"
 	}
-	return said
+	return text
 }
 
-// scopeText say for how long an answer holds, if it is for more than the call.
+// scopeText returns the duration of an answer as text; empty if it is for one call only.
 func scopeText(s policy.Scope) string {
 	switch s {
 	case "", policy.ScopeOnce:
@@ -480,7 +485,7 @@ func decisionText(d *session.Decision) string {
 	return fmt.Sprintf("%s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
 }
 
-// outcomes are what a failure is in a word or two.
+// outcomes are short texts for the codes of failures.
 var outcomes = map[tool.Code]string{
 	tool.CodeUnknownTool:  "no such tool",
 	tool.CodeInvalidArgs:  "wrong arguments",
@@ -502,7 +507,7 @@ var outcomes = map[tool.Code]string{
 	tool.CodeHost:         "fault of the host",
 }
 
-// outcome is what stands at the right of a call.
+// outcome returns the right end of a call's row.
 func (t *Transcript) outcome(c *call) []span {
 	env := c.result
 	what, style := "", ""
@@ -525,12 +530,12 @@ func (t *Transcript) outcome(c *call) []span {
 		}
 	}
 	if !env.Success && env.Metadata.MS == 0 {
-		return []span{{style, what}} // it has not run
+		return []span{{style, what}} // the call has not run
 	}
 	return []span{{style, what}, {terminal.Dim, fmt.Sprintf("  %7s", humanize.Duration(time.Duration(env.Metadata.MS)*time.Millisecond))}}
 }
 
-// success is what has come of a call that has done what it was to do.
+// success returns the outcome of a successful call and its style.
 func (c *call) success() (what, style string) {
 	lines := len(linesOf(OutputText(c.result.Result)))
 	if c.exec {
@@ -581,8 +586,8 @@ func (c *call) success() (what, style string) {
 	return humanize.Plural(lines, "line"), ""
 }
 
-// fetchStatus is the status of a request, and where it was redirected to; of other calls
-// neither.
+// fetchStatus returns the HTTP status of a request and the URL that it was redirected to;
+// both are zero for other calls.
 func (c *call) fetchStatus() (status int, to string) {
 	var fields struct {
 		Status    int
@@ -599,15 +604,15 @@ func (c *call) fetchStatus() (status int, to string) {
 
 var leadingNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d{1,9}): `) })
 
-// readRange says which lines of a file were read, and how many it has. The note that may
-// follow them is none.
+// readRange returns the range of lines that a file read has returned, and the number of
+// lines in the file. A note after the lines does not count.
 func (c *call) readRange() string {
 	var fields struct {
 		Output string
 		Lines  int
 		Next   int `json:"next_offset"`
 	}
-	_ = json.Unmarshal(c.result.Result, &fields) // of another form, it says nothing
+	_ = json.Unmarshal(c.result.Result, &fields) // a result in another form leaves the fields zero
 	read := strings.Count(fields.Output, "\n")
 	if !strings.HasSuffix(fields.Output, "\n") {
 		read++
@@ -616,7 +621,7 @@ func (c *call) readRange() string {
 	if fields.Next > 0 {
 		last = fields.Next - 1
 	}
-	if last <= 0 { // of a directory, too
+	if last <= 0 { // also for a directory
 		return humanize.Plural(read, "line")
 	}
 	if m := leadingNumber().FindStringSubmatch(fields.Output); m != nil {
@@ -626,50 +631,51 @@ func (c *call) readRange() string {
 		}
 	}
 	exact := func(n int) string { return humanize.Exact(int64(n)) }
-	of := ""
+	total := ""
 	if fields.Lines > 0 {
-		of = " of " + exact(fields.Lines)
+		total = " of " + exact(fields.Lines)
 	}
 	switch {
 	case read == fields.Lines:
 		return humanize.Plural(read, "line")
 	case read == 1:
-		return "line " + exact(last) + of
+		return "line " + exact(last) + total
 	}
-	return "lines " + exact(last-read+1) + " to " + exact(last) + of
+	return "lines " + exact(last-read+1) + " to " + exact(last) + total
 }
 
-// cost is what a call has taken.
+// cost returns the resources that a call used, and its risk and jail.
 func (c *call) cost() string {
 	m := c.result.Metadata
-	said := []string{fmt.Sprintf("%d ms", m.MS)}
+	parts := []string{fmt.Sprintf("%d ms", m.MS)}
 	if m.Fuel > 0 {
-		said = append(said, humanize.Count(m.Fuel)+" fuel")
+		parts = append(parts, humanize.Count(m.Fuel)+" fuel")
 	}
 	if m.Memory > 0 {
-		said = append(said, humanize.Bytes(int64(m.Memory))+" memory")
+		parts = append(parts, humanize.Bytes(int64(m.Memory))+" memory")
 	}
-	said = append(said, humanize.Bytes(m.Bytes)+" result")
+	parts = append(parts, humanize.Bytes(m.Bytes)+" result")
 	if d := c.decision; d != nil {
 		if d.Risk != "" {
-			said = append(said, "risk "+terminal.Line(d.Risk))
+			parts = append(parts, "risk "+terminal.Line(d.Risk))
 		}
 		if d.Tier != nil {
-			said = append(said, "jail "+d.Tier.String())
+			parts = append(parts, "jail "+d.Tier.String())
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(parts, ", ")
 }
 
-// folded is a result behind bars, without what of it is shown: its beginning, or its end
-// if that matters more. The call may be nil.
+// folded returns the lines of a result behind bars, folded to maxResultLines: the first
+// ones, or with end the last ones. Lines that were shown while the call ran are left out.
+// The call may be nil.
 func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
 	p := t.formatter()
-	most, more := len(lines), ""
+	limit, more := len(lines), ""
 	if !t.o.Verbose {
-		most = min(most, maxResultLines)
+		limit = min(limit, maxResultLines)
 	}
-	if left := len(lines) - most; left > 0 {
+	if left := len(lines) - limit; left > 0 {
 		more = humanize.Plural(left, "more line") + t.showHint(c)
 	}
 	from := 0
@@ -678,10 +684,10 @@ func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
 	}
 	if end && more != "" {
 		rows = append(rows, p.ownRows(terminal.Dim, "… "+more)...)
-		return append(rows, p.quote("", clipped(lines[len(lines)-most:]))...)
+		return append(rows, p.quote("", clipped(lines[len(lines)-limit:]))...)
 	}
-	if from < most {
-		rows = append(rows, p.quote("", clipped(lines[from:most]))...)
+	if from < limit {
+		rows = append(rows, p.quote("", clipped(lines[from:limit]))...)
 	}
 	if more != "" {
 		rows = append(rows, p.ownRows(terminal.Dim, "… "+more)...)
@@ -689,7 +695,8 @@ func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
 	return rows
 }
 
-// showHint is how to see all of a call.
+// showHint returns the command that shows all of a call, after a comma; empty if there is
+// none.
 func (t *Transcript) showHint(c *call) string {
 	if t.o.ShowCommand == "" || c == nil || c.number == 0 {
 		return ""

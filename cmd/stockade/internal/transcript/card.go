@@ -19,7 +19,7 @@ import (
 // ErrNoCall is returned for the number of a call that the session does not have.
 var ErrNoCall = errors.New("no such call")
 
-// record is all that a log says of a call.
+// record is everything that a log holds about one call.
 type record struct {
 	call
 	proposed  session.Event
@@ -28,8 +28,9 @@ type record struct {
 	intent    *session.Intent
 }
 
-// Card shows all of a call of a session, by its number; 0 is the last one. It reads the
-// events in their order and keeps those of one call.
+// Card returns the card of a call of a session: rows with everything about it. number
+// counts from 1; 0 is the last call. Card reads all events in their order and keeps those
+// of one call.
 func Card(events iter.Seq2[session.Event, error], number int, o Options) ([]string, error) {
 	o.Replay, o.Verbose, o.ShowCommand = true, true, ""
 	t := New(o)
@@ -79,8 +80,7 @@ func recordOf(e session.Event, number int) *record {
 	return r
 }
 
-// card lays out a call. Each title is ours, and what others have written stands behind
-// bars.
+// card lays out a call. The titles are ours; texts of others stand behind bars.
 func (t *Transcript) card(r *record) (out []string) {
 	p, c := t.formatter(), &r.call
 	out = append(out, p.head(t.title(c), c.args, t.outcome(c)...))
@@ -101,7 +101,7 @@ func (t *Transcript) card(r *record) (out []string) {
 	}
 	add("when", when)
 	if i := r.intent; i != nil {
-		if i.Digest != "" { // else no module has run: the host has answered
+		if i.Digest != "" { // else the host answered the call without a module
 			add("module", fmt.Sprintf("%s · sha256 %s", terminal.Line(i.Module), terminal.Line(i.Digest)))
 		}
 		add("in", terminal.Line(i.Cwd))
@@ -153,9 +153,9 @@ func (t *Transcript) card(r *record) (out []string) {
 	if c.done && !c.deleted {
 		but := []string{"output"}
 		if c.hasChanged() {
-			but = append(but, "diff") // which is above
+			but = append(but, "diff") // the diff is above
 		}
-		if text := fieldText(c.result.Result, but...); OutputText(c.result.Result) != string(c.result.Result) { // which is all of it
+		if text := fieldText(c.result.Result, but...); OutputText(c.result.Result) != string(c.result.Result) { // then the output was all of it
 			quoted("beside it", text)
 		}
 		quoted("as it was written", c.wrote)
@@ -168,8 +168,8 @@ func (t *Transcript) card(r *record) (out []string) {
 	return out
 }
 
-// fieldText are the fields of an object but some, each in a line, or below its name if it
-// has several. It is empty for what is no object.
+// fieldText returns the fields of an object, except those named in but: one line each, or
+// a block below the name for text of several lines. It is empty for other JSON values.
 func fieldText(object json.RawMessage, but ...string) string {
 	var b strings.Builder
 	for name, value := range fieldsOf(object) {

@@ -179,7 +179,7 @@ func BenchmarkShow(b *testing.B) {
 	}
 }
 
-// BenchmarkTail finds the end of one.
+// BenchmarkTail finds the end of a conversation.
 func BenchmarkTail(b *testing.B) {
 	events := long(1930)[:10_000]
 	b.ReportAllocs()

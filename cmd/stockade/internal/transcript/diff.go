@@ -14,13 +14,13 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// maxDiffLines is how much of the differences of a call is shown below it.
+// maxDiffLines limits the lines of differences shown below a call.
 const maxDiffLines = 40
 
-// maxFiles is how many changed files are listed below a call.
+// maxFiles limits the changed files listed below a call.
 const maxFiles = 8
 
-// diffRows are a difference behind bars, with the numbers of its lines.
+// diffRows returns the rows of a difference behind bars, with line numbers.
 func (p formatter) diffRows(lines []diff.Line) (rows []string) {
 	digits := 1
 	for _, l := range lines {
@@ -41,7 +41,8 @@ func (p formatter) diffRows(lines []diff.Line) (rows []string) {
 	return rows
 }
 
-// counts are how many lines are added and removed, empty if that is not known.
+// counts returns the numbers of added and removed lines as text; empty if both are 0,
+// that is, not known.
 func counts(added, removed int) string {
 	switch {
 	case added == 0 && removed == 0:
@@ -54,8 +55,8 @@ func counts(added, removed int) string {
 	return fmt.Sprintf("+%d −%d", added, removed)
 }
 
-// changeRows are what a call has changed: in short, or each file with its difference. A
-// file that is named in the row of the call already is not named again.
+// changeRows returns the rows about the changes of a call: its summary, or each file with
+// its difference. A file that the row of the call names is not named again.
 func (t *Transcript) changeRows(c *call, context bool, mostFiles, mostLines int) (rows []string) {
 	p := t.formatter()
 	if c.changes.Summary != nil {
@@ -87,7 +88,7 @@ func (t *Transcript) changeRows(c *call, context bool, mostFiles, mostLines int)
 	return rows
 }
 
-// ChangeText are a change in one visible line, with its paths as they are seen from the
+// ChangeText returns a change in one visible line. Its paths are relative to the
 // workspace.
 func ChangeText(c session.Change, workspace string) string {
 	line := string(c.Kind) + " " + Relative(c.Path, workspace)
@@ -101,8 +102,8 @@ func ChangeText(c session.Change, workspace string) string {
 	return line
 }
 
-// Relative is a path as it is seen from the workspace, if it is below that. An empty
-// workspace is not known.
+// Relative returns a path relative to the workspace, or unchanged if it is outside. An
+// empty workspace is not known.
 func Relative(path, workspace string) string {
 	if workspace == "" {
 		return path

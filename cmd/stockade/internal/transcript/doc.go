@@ -1,13 +1,14 @@
-// Package transcript shows what was done: the events of a session go in, rows
-// for a terminal and pieces of the answer come out.
+// Package transcript shows the events of a session: a caller passes events in, and gets
+// rows for a terminal and pieces of the model's answer back.
 //
-// A call is one row: its number in the session, the tool, its main arguments, and
-// at the right what came of it. What hangs below it stands behind a bar if others
-// have written it. Calls run at the same time and are shown in their order, each
-// with its result; those that run are the rows of a live region, or are begun
-// where there is none. All of a call is on its card.
+// A call is one row: its number in the session, the tool, its main arguments and, at the
+// right end, its outcome. Rows of others below it, that is of models, tools and files,
+// stand behind a bar; rows of ours do not. Calls may run at the same time; they are shown
+// in their order, each with its result. Running calls are rows of a live region. Without
+// a live region, a long call is shown before it ends. The card of a call shows everything
+// about it.
 //
-// It prints nothing itself. Each row that it returns is harmless and fits the
-// terminal. A piece of the answer is as the model has written it: who prints it
-// makes it harmless.
+// The package prints nothing itself. Each row that it returns is harmless and fits the
+// terminal. A piece of the answer is as the model wrote it: the caller makes it harmless
+// before printing.
 package transcript

@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// ownIndent stands before what we say of a call, and bar before what others do.
+	// ownIndent precedes our rows below a call; bar precedes rows of others.
 	ownIndent = "     "
 	bar       = ownIndent + "│ "
-	// hanging stands before the rows of ours that go on with one above.
+	// hanging precedes our continuation rows.
 	hanging = ownIndent + "  "
 
-	// maxWidth is how far at the right it is said what came of a call: farther, no eye
-	// finds the way from its name.
+	// maxWidth limits the column of an outcome: an eye cannot follow a longer row from
+	// the name of the call.
 	maxWidth = 100
-	// usualWidth is that where there is no terminal.
+	// usualWidth is the width of a row without a terminal.
 	usualWidth = 80
-	// maxLine is how many characters of a line of a result are shown.
+	// maxLine limits the characters shown of one line of a result.
 	maxLine = 200
 )
 
-// span is a part of a row.
+// span is a part of a row in one style.
 type span struct{ style, text string }
 
 // formatter makes rows for a terminal.
 type formatter struct {
-	columns int // 0: none, then rows are not broken
+	columns int // width of the terminal; 0: none, rows are not broken
 	color   bool
 }
 
-// width is how wide a row may be.
+// width returns the largest width of a row.
 func (p formatter) width() int {
 	if p.columns > 0 {
 		return min(p.columns, maxWidth)
@@ -46,8 +46,8 @@ func (p formatter) width() int {
 
 func (p formatter) style(style, text string) string { return terminal.Style(p.color, style, text) }
 
-// head is a row with something at its right end. The text in the middle is of others,
-// and is cut to what is left for it.
+// head returns a row with right at its right end. middle is text of others, and is cut to
+// the room that is left.
 func (p formatter) head(left span, middle string, right ...span) string {
 	width := p.width()
 	end, plain := "", ""
@@ -70,7 +70,7 @@ func (p formatter) head(left span, middle string, right ...span) string {
 	if plain == "" {
 		return p.style(left.style, left.text) + middle
 	}
-	// The symbols of ours take one column, but two of some terminals.
+	// Our symbols take one column in most terminals and two in some.
 	gap := max(width-2-narrowWidth(row)-narrowWidth(plain), 2)
 	if p.columns > 0 {
 		gap = max(min(gap, width-terminal.Width(row)-terminal.Width(plain)), 1)
@@ -78,7 +78,7 @@ func (p formatter) head(left span, middle string, right ...span) string {
 	return p.style(left.style, left.text) + middle + strings.Repeat(" ", gap) + end
 }
 
-// fitted cuts a visible line to so many columns.
+// fitted cuts a visible line to a number of columns.
 func fitted(line string, columns int) string {
 	if terminal.Width(line) <= columns {
 		return line
@@ -89,7 +89,7 @@ func fitted(line string, columns int) string {
 	return terminal.Rows(line, columns-2)[0] + "…"
 }
 
-// narrowWidth is how many columns a row takes where symbols take one.
+// narrowWidth returns the width of a row in a terminal that shows symbols in one column.
 func narrowWidth(row string) (columns int) {
 	for _, r := range row {
 		switch {
@@ -103,8 +103,8 @@ func narrowWidth(row string) (columns int) {
 	return columns
 }
 
-// ownRows is what we say, broken between words. The rest of a text of more than one line
-// stands behind bars: in it, others may have written.
+// ownRows returns text of ours in rows, broken between words. Lines after the first stand
+// behind bars, because others may have written them.
 func (p formatter) ownRows(style, text string) (rows []string) {
 	first, rest, more := strings.Cut(strings.TrimRight(text, "\n"), "\n")
 	before := ownIndent
@@ -120,7 +120,8 @@ func (p formatter) ownRows(style, text string) (rows []string) {
 
 func (p formatter) wrap(line string) []string { return p.wrapped(line, len(hanging)) }
 
-// wrapped breaks a visible line between words into rows behind so many columns.
+// wrapped breaks a visible line between words. It leaves room for a prefix of so many
+// columns.
 func (p formatter) wrapped(line string, behind int) []string {
 	if p.columns <= 0 {
 		return []string{line}
@@ -128,8 +129,8 @@ func (p formatter) wrapped(line string, behind int) []string {
 	return terminal.Wrap(strings.ReplaceAll(line, "\t", "    "), max(p.columns-1-behind, 8))
 }
 
-// quote is what programs have written, behind bars. Its columns mean something, so it is
-// broken where the row ends.
+// quote returns output of programs in rows behind bars. It is broken at the end of the
+// row, because its columns have a meaning.
 func (p formatter) quote(style, text string) (rows []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, row := range p.broken(terminal.Visible(line), terminal.Width(bar)) {
@@ -139,7 +140,7 @@ func (p formatter) quote(style, text string) (rows []string) {
 	return rows
 }
 
-// prose are words of others, behind bars and broken between them.
+// prose returns text of others in rows behind bars, broken between words.
 func (p formatter) prose(style, text string) (rows []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, row := range p.wrapped(terminal.Visible(line), terminal.Width(bar)) {
@@ -149,7 +150,8 @@ func (p formatter) prose(style, text string) (rows []string) {
 	return rows
 }
 
-// broken breaks a visible line into rows that have room behind so many columns.
+// broken breaks a visible line at the end of the row. It leaves room for a prefix of so
+// many columns.
 func (p formatter) broken(line string, behind int) []string {
 	if p.columns <= 0 {
 		return []string{line}
@@ -157,7 +159,7 @@ func (p formatter) broken(line string, behind int) []string {
 	return terminal.Rows(strings.ReplaceAll(line, "\t", "    "), max(p.columns-1-behind, 8))
 }
 
-// clipped cuts each line, for what is only looked over.
+// clipped joins lines, each cut to maxLine characters.
 func clipped(lines []string) string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
@@ -168,14 +170,14 @@ func clipped(lines []string) string {
 
 var blanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` {3,}`) })
 
-// inline is a text of others as a part of a row of ours: one line, in which nothing
-// is far away from what is before it.
+// inline returns text of others for use inside a row of ours: one line, with long runs of
+// blanks replaced, so that no part can be pushed out of sight.
 func inline(text string) string {
 	text = terminal.Line(text)
 	return blanks().ReplaceAllStringFunc(text, func(s string) string { return "<" + strconv.Itoa(len(s)) + " blanks>" })
 }
 
-// linesOf are the lines of a text, none of an empty one.
+// linesOf returns the lines of a text; nil if it is blank.
 func linesOf(text string) []string {
 	text = strings.TrimRight(text, "\n")
 	if strings.TrimSpace(text) == "" {
@@ -184,13 +186,13 @@ func linesOf(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// lastBytes is the end of a text that is at most so long, from the beginning of a
-// character on.
-func lastBytes(text string, most int) string {
-	if len(text) <= most {
+// lastBytes returns the end of a text, at most maxBytes, starting at a whole
+// character.
+func lastBytes(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
 		return text
 	}
-	text = text[len(text)-most:]
+	text = text[len(text)-maxBytes:]
 	for text != "" && !utf8.RuneStart(text[0]) {
 		text = text[1:]
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// stopHint are the way out.
+// stopHint tells the person how to stop a call.
 const stopHint = "Ctrl-C stops it"
 
-// Running are the rows of the live region, at most so many: the calls that run, with the
-// newest lines that a command has written, or the wait for the model. frame is the
+// Running returns the rows of the live region, at most maxRows: the running calls with
+// their newest output, or the wait for the model. frame is the current picture of the
 // spinner.
-func (t *Transcript) Running(now time.Time, frame string, most int) (out []string) {
-	if t.o.Quiet || most <= 0 {
+func (t *Transcript) Running(now time.Time, frame string, maxRows int) (out []string) {
+	if t.o.Quiet || maxRows <= 0 {
 		return nil
 	}
 	p := t.formatter()
@@ -28,13 +28,13 @@ func (t *Transcript) Running(now time.Time, frame string, most int) (out []strin
 		}
 		next += "   " + stopHint
 		before := "  " + frame + " "
-		// What others say of it may be long, and is what is cut.
+		// Only the text of others is cut: it may be long.
 		row := fitted(what, p.width()-1-terminal.Width(before+next)) + next
 		return []string{p.style(terminal.Dim, fitted(before+strings.TrimLeft(row, "; "), p.width()-1))}
 	}
-	calls, room := t.openCalls, most-len(t.openCalls) // for what they have written
+	calls, room := t.openCalls, maxRows-len(t.openCalls) // room: rows left for output
 	if room < 0 {
-		calls, room = calls[:most-1], 0
+		calls, room = calls[:maxRows-1], 0
 	}
 	for i, c := range calls {
 		out = append(out, p.head(t.title(c), c.args, t.stateSpans(c, now, frame)...))
@@ -52,7 +52,8 @@ func (t *Transcript) Running(now time.Time, frame string, most int) (out []strin
 	return out
 }
 
-// waitText says for what the turn waits, and what comes next.
+// waitText returns the text about the wait for the model, and about the next attempt;
+// both are empty if there is nothing to show.
 func (t *Transcript) waitText(now time.Time) (what, next string) {
 	waited := now.Sub(t.waitingSince)
 	switch {
@@ -70,7 +71,7 @@ func (t *Transcript) waitText(now time.Time) (what, next string) {
 	return fmt.Sprintf("%s, %d s", what, max(waited, 0)/time.Second), ""
 }
 
-// stateSpans is what stands at the right of a call that is not shown yet.
+// stateSpans returns the right end of the row of a call in the live region.
 func (t *Transcript) stateSpans(c *call, now time.Time, frame string) []span {
 	switch {
 	case c.done:
@@ -83,17 +84,17 @@ func (t *Transcript) stateSpans(c *call, now time.Time, frame string) []span {
 	return []span{{"", fmt.Sprintf("%s %d s", frame, max(now.Sub(c.since), 0)/time.Second)}, {terminal.Dim, "   " + stopHint}}
 }
 
-// newest are the rows with what a call has written or said last.
-func (t *Transcript) newest(c *call, most int) []string {
+// newest returns the last rows of a call's output, or its last message.
+func (t *Transcript) newest(c *call, maxRows int) []string {
 	text := visible.RenderTerminal(lastBytes(c.output.text, 8<<10))
 	if text == "" {
 		text = c.note
 	}
 	lines := linesOf(text)
-	lines = lines[max(len(lines)-most, 0):]
+	lines = lines[max(len(lines)-maxRows, 0):]
 	if len(lines) == 0 {
 		return nil
 	}
 	rows := t.formatter().quote(terminal.Dim, clipped(lines))
-	return rows[max(len(rows)-most, 0):]
+	return rows[max(len(rows)-maxRows, 0):]
 }

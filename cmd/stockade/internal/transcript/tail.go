@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// tailTurns is how many turns the end of a conversation has.
+	// tailTurns is the number of turns that the tail of a conversation shows.
 	tailTurns = 2
-	// What is kept of each of them, beside its prompt.
+	// The limits of each turn: events, and bytes of their bodies, without the prompt.
 	maxTailEvents = 500
 	maxTailBytes  = 2 << 20
 )
 
-// pastTurn is the end of a turn.
+// pastTurn holds the last events of one turn.
 type pastTurn struct {
 	prompt session.Event
-	before int // calls before those that are kept
+	before int // number of calls of the session before events
 	events []session.Event
 	bytes  int
 }
 
-// Tail is the end of a conversation, for who goes on with it: the last turns, their calls
-// as one row each, in at most so many rows and lines of answers, and how many calls the
-// session has had. It reads all events of the session, and keeps a few.
-func Tail(events iter.Seq2[session.Event, error], o Options, most int) (out []Part, calls int, _ error) {
+// Tail returns the end of a conversation for a person who resumes the conversation: the
+// last turns, each call in one row, in at most maxRows rows and lines of answers. It also
+// returns the number of calls of the session. It reads all events and keeps a few.
+func Tail(events iter.Seq2[session.Event, error], o Options, maxRows int) (out []Part, calls int, _ error) {
 	var turns []*pastTurn
 	for e, err := range events {
 		if err != nil {
@@ -46,7 +46,7 @@ func Tail(events iter.Seq2[session.Event, error], o Options, most int) (out []Pa
 			continue
 		}
 		if len(turns) == 0 {
-			continue // single calls, before any conversation
+			continue // calls outside of any conversation
 		}
 		t := turns[len(turns)-1]
 		t.events, t.bytes = append(t.events, e), t.bytes+len(e.Body)
@@ -70,24 +70,24 @@ func Tail(events iter.Seq2[session.Event, error], o Options, most int) (out []Pa
 	if rest := t.closeCalls(); rest != nil {
 		out = append(out, Part{Rows: rest})
 	}
-	return t.lastRows(out, most), calls, nil
+	return t.lastRows(out, maxRows), calls, nil
 }
 
-// lastRows leaves at most so many rows and lines, the last ones, and says if others are left
-// out.
-func (t *Transcript) lastRows(in []Part, most int) (out []Part) {
+// lastRows returns the last parts, at most maxRows rows and lines, and marks the place
+// where earlier ones were left out.
+func (t *Transcript) lastRows(in []Part, maxRows int) (out []Part) {
 	for i := len(in) - 1; i >= 0; i-- {
 		p := in[i]
 		length := len(p.Rows) + strings.Count(p.Answer, "\n")
-		if length <= most {
-			out, most = append(out, p), most-length
+		if length <= maxRows {
+			out, maxRows = append(out, p), maxRows-length
 			continue
 		}
 		if p.Answer != "" {
 			lines := strings.SplitAfter(p.Answer, "\n")
-			out = append(out, Part{Answer: strings.Join(lines[len(lines)-1-most:], "")})
+			out = append(out, Part{Answer: strings.Join(lines[len(lines)-1-maxRows:], "")})
 		} else {
-			out = append(out, Part{Rows: p.Rows[length-most:]})
+			out = append(out, Part{Rows: p.Rows[length-maxRows:]})
 		}
 		out = append(out, Part{Rows: []string{t.formatter().style(terminal.Dim, "  …")}})
 		break

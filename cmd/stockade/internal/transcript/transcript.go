@@ -17,72 +17,73 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Options say for whom a transcript is.
+// Options set the terminal, the amount of detail and the surroundings of a transcript.
 type Options struct {
-	// Columns is how wide the terminal is now; nil or 0: there is none, and rows are
-	// not broken.
+	// Columns returns the current width of the terminal. If Columns is nil or returns 0
+	// there is no terminal, and rows are not broken.
 	Columns func() int
 	Color   bool
-	// Quiet shows nothing but the answer.
+	// Quiet shows the answer only.
 	Quiet bool
-	// Verbose shows what else is on the card of a call, and the whole result.
+	// Verbose adds the details of the call's card and shows whole results.
 	Verbose bool
-	// Replay says that all of it is over, as in a log: prompts, decisions and whole
+	// Replay is set when the events are over, as in a log: prompts, decisions and whole
 	// messages are shown too.
 	Replay bool
-	// CallTyped says that a person has typed the call: it is not shown again, nor its
-	// result, which is printed elsewhere.
+	// CallTyped is set when a person typed the call. The call is not shown again, and
+	// neither is its result, which the caller prints.
 	CallTyped bool
-	// Live says that what runs is shown in a live region, see [Transcript.Running].
-	// Without one the output of a command is shown as it comes, once a person has
-	// waited for a second.
+	// Live is set when a live region shows the running calls, see [Transcript.Running].
+	// Without one, output of a command is shown as it arrives, once the person has waited
+	// for a second.
 	Live bool
-	// QuestionsShown says that questions were shown where these rows are: the changes that one
-	// has shown are not repeated, nor the answer.
+	// QuestionsShown is set when the questions were shown among these rows. Changes and
+	// answers that a question has shown are not repeated.
 	QuestionsShown bool
-	// PriorCalls is how many calls the session has had before.
+	// PriorCalls is the number of calls that the session had before.
 	PriorCalls int
-	// ShowCommand is what a person types, with the number of a call behind it, to see all of
-	// it; empty: nothing is said of that.
+	// ShowCommand is the command that shows all of a call; the person adds the number of
+	// the call. Empty: no such command is named.
 	ShowCommand string
-	// HintText puts a hint into words for the person.
+	// HintText returns the text of a hint for the person.
 	HintText func(tool.Hint) string
-	// Redactor takes secrets out of what is shown; nil: none are known.
+	// Redactor replaces secrets in everything shown; nil: no secrets are known.
 	Redactor *redact.Redactor
 }
 
-// Part is what an event shows. One of the fields is set.
+// Part is a piece of the display of one event. Exactly one field is set.
 type Part struct {
-	// Rows are finished, and begin where a line does. They are not the answer.
+	// Rows are finished rows, other than the answer. They start at the beginning of a
+	// line.
 	Rows []string
-	// Answer is a piece of the answer, or with [Options.Replay] the whole of it, as the
-	// model has written it.
+	// Answer is a piece of the answer in the words of the model, or with [Options.Replay]
+	// the whole answer.
 	Answer string
-	// Restart says that the answer of this step is void.
+	// Restart is set when the answer of this step has become void.
 	Restart bool
 }
 
-// Transcript shows the events of a session, in their order. It is used by one
-// goroutine. What it keeps is bounded by the calls of one step.
+// Transcript shows the events of a session in their order. Only one goroutine may use it.
+// It keeps the calls of one step at most.
 type Transcript struct {
 	o         Options
-	number    int     // of the last call
-	work      string  // the workspace
-	openCalls []*call // of this step, in their order, the first of which are not shown yet
+	number    int     // number of the last call
+	work      string  // directory of the workspace; empty: not known
+	openCalls []*call // calls of this step whose results are not shown yet, in their order
 	last      shownKind
-	compact   bool // calls are one row each, and those that are not there are not shown
+	compact   bool // each call is one row, and a call whose event was not read is left out
 	ended     session.TurnEnded
 
 	provider     string
-	changedCalls int       // calls of this turn that have changed something
-	waitingSince time.Time // since when the model is waited for; zero: it is not
-	thinking     bool      // and that it does since then
-	answering    bool      // it has begun to answer, and may go on at any time
-	answered     bool      // it has answered something since its last call
+	changedCalls int       // number of calls of this turn that changed something
+	waitingSince time.Time // start of the wait for the model; zero: nothing is waited for
+	thinking     bool      // the model has been thinking since waitingSince
+	answering    bool      // the model has begun to answer and may continue at any time
+	answered     bool      // the model has answered something since its last call
 	retry        *session.Restart
 }
 
-// shownKind is what was shown last.
+// shownKind is the kind of the part that was shown last.
 type shownKind int
 
 const (
@@ -91,24 +92,24 @@ const (
 	answerShown
 )
 
-// New returns a transcript that begins with a turn.
+// New returns a transcript that starts with a turn.
 func New(o Options) *Transcript {
 	if o.Columns == nil {
 		o.Columns = func() int { return 0 }
 	}
 	t := &Transcript{o: o, number: o.PriorCalls}
 	if o.Replay || o.CallTyped {
-		t.last = rowsShown // nothing that would have to be kept apart
+		t.last = rowsShown // no empty row is needed above the first rows
 	}
 	return t
 }
 
-// Ended is the end of the last turn; zero before there is one.
+// Ended returns the end of the last turn; the zero value before the first turn has ended.
 func (t *Transcript) Ended() session.TurnEnded { return t.ended }
 
 func (t *Transcript) formatter() formatter { return formatter{max(t.o.Columns(), 0), t.o.Color} }
 
-// Show shows an event.
+// Show takes the next event and returns its parts; none if nothing of it is shown yet.
 func (t *Transcript) Show(e session.Event) []Part {
 	var out parts
 	e = e.ForDisplay()
@@ -136,7 +137,7 @@ func (t *Transcript) Show(e session.Event) []Part {
 			begun := t.answering
 			t.waitingSince, t.retry, t.thinking, t.answering = e.Time, &d, false, false
 			out = append(out, Part{Restart: true})
-			if !t.o.Live || begun { // what stands there is no answer
+			if !t.o.Live || begun { // the text above is not the answer any more
 				why, next := t.retryText(time.Duration(d.WaitMS) * time.Millisecond)
 				out.rows(t.formatter().ownRows(terminal.Yellow, why+next))
 			}
@@ -145,8 +146,8 @@ func (t *Transcript) Show(e session.Event) []Part {
 		t.showStart(e, &out)
 	case session.TypeStepEnded:
 		t.waitingSince, t.retry, t.thinking, t.answering = time.Time{}, nil, false, false
-		if d, ok := body[session.StepEnded](e); ok && d.Provider != "" && t.o.Replay { // of now, the restart has said so
-			out.rows(t.formatter().ownRows(terminal.Dim, terminal.Line(humanize.Clip(d.Provider+" "+d.Model, maxLine))+" stood in for the model of the turn, which had failed"))
+		if d, ok := body[session.StepEnded](e); ok && d.Provider != "" && t.o.Replay { // live, the restart has been shown already
+			out.rows(t.formatter().ownRows(terminal.Dim, terminal.Line(humanize.Clip(d.Provider+" "+d.Model, maxLine))+" answered instead of the model of the turn, which had failed"))
 		}
 	case session.TypeTurnEnded:
 		out.rows(t.closeCalls())
@@ -168,12 +169,12 @@ func (t *Transcript) Show(e session.Event) []Part {
 	}
 	shown := t.withSpacing(out)
 	if e.Type == session.TypeTurnStarted || e.Type == session.TypeTurnEnded {
-		t.last = nothingShown // what follows the prompt does not belong to it, nor to the turn
+		t.last = nothingShown // an empty row separates what follows from the prompt and from the turn
 	}
 	return shown
 }
 
-// parts are what one event shows.
+// parts collects the parts of one event.
 type parts []Part
 
 func (p *parts) rows(rows []string) {
@@ -188,8 +189,8 @@ func (p *parts) rows(rows []string) {
 
 func (p *parts) answer(text string) { *p = append(*p, Part{Answer: text}) }
 
-// withSpacing puts an empty row between rows and the answer, and leaves out what is not to be
-// shown.
+// withSpacing adds an empty row between rows and the answer, and removes the parts that
+// Quiet hides.
 func (t *Transcript) withSpacing(in parts) (out []Part) {
 	for _, p := range in {
 		switch {
@@ -212,7 +213,7 @@ func (t *Transcript) withSpacing(in parts) (out []Part) {
 	return out
 }
 
-// showStart shows what begins a session, a turn or an answer.
+// showStart shows an event that starts a session or a turn, or a message.
 func (t *Transcript) showStart(e session.Event, out *parts) {
 	p := t.formatter()
 	switch e.Type {
@@ -254,11 +255,12 @@ func (t *Transcript) showStart(e session.Event, out *parts) {
 	}
 }
 
-// SkipCall counts a call that is shown elsewhere, so that the numbers of the next ones are
-// right.
+// SkipCall counts a call that the caller shows elsewhere, which keeps the numbers of
+// later calls right.
 func (t *Transcript) SkipCall() { t.number++ }
 
-// title is a row of ours that begins at the left, and what follows in it hangs.
+// title returns the rows of a heading of ours. It starts in the first column;
+// continuation rows are indented.
 func (p formatter) title(style, text string) (rows []string) {
 	before := ""
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
@@ -270,7 +272,7 @@ func (p formatter) title(style, text string) (rows []string) {
 	return rows
 }
 
-// closeCalls shows the calls that will have no result any more.
+// closeCalls drops the open calls, which will not get a result, and returns their rows.
 func (t *Transcript) closeCalls() (rows []string) {
 	for _, c := range t.openCalls {
 		rows = append(rows, t.finishedRows(c)...)
@@ -279,27 +281,28 @@ func (t *Transcript) closeCalls() (rows []string) {
 	return rows
 }
 
-// offline is the provider that is no language model.
+// offline is the name of the provider without a language model.
 const offline = "offline"
 
-// summary is what a turn took.
+// summary returns the row at the end of a turn: calls, changes, time, tokens and cost. It
+// is nil if there is nothing to report.
 func (t *Transcript) summary() (out []string) {
 	e := t.ended
-	var said []string
-	add := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	var texts []string
+	add := func(format string, args ...any) { texts = append(texts, fmt.Sprintf(format, args...)) }
 	if e.Calls > 0 {
-		var not []string
+		var failures []string
 		for _, c := range []struct {
 			n    int
 			what string
 		}{{e.Failed - e.Denied - e.Stopped, "failed"}, {e.Denied, "not allowed"}, {e.Stopped, "stopped"}} {
 			if c.n > 0 {
-				not = append(not, fmt.Sprintf("%d %s", c.n, c.what))
+				failures = append(failures, fmt.Sprintf("%d %s", c.n, c.what))
 			}
 		}
 		failed := ""
-		if not != nil {
-			failed = " (" + strings.Join(not, ", ") + ")"
+		if failures != nil {
+			failed = " (" + strings.Join(failures, ", ") + ")"
 		}
 		add("%s%s", humanize.Plural(e.Calls, "call"), failed)
 	}
@@ -308,9 +311,9 @@ func (t *Transcript) summary() (out []string) {
 	}
 	tokens := int64(e.Usage.InputTokens) + int64(e.Usage.OutputTokens)
 	if t.provider == offline {
-		tokens = 0 // that is a guess
+		tokens = 0 // they are estimated
 	}
-	if said == nil && tokens == 0 && !t.o.Replay {
+	if texts == nil && tokens == 0 && !t.o.Replay {
 		return nil
 	}
 	add("%s", humanize.Duration(time.Duration(e.DurationMS)*time.Millisecond))
@@ -330,19 +333,19 @@ func (t *Transcript) summary() (out []string) {
 	if t.o.Replay && e.Reason != session.EndAnswered {
 		add("%s", "ended: "+string(e.Reason))
 		if e.Error != "" {
-			said[len(said)-1] += ", " + e.Error
+			texts[len(texts)-1] += ", " + e.Error
 		}
 	}
 	p := t.formatter()
-	before, row := "  ", "" // it is broken between what it says
+	before, row := "  ", "" // the row is broken between its parts only
 	end := func() {
 		for _, row := range p.wrapped(row, len(before)) {
 			out = append(out, p.style(terminal.Dim, before+row))
 			before = "    "
 		}
 	}
-	for i, part := range said {
-		if part = terminal.Line(part); i < len(said)-1 {
+	for i, part := range texts {
+		if part = terminal.Line(part); i < len(texts)-1 {
 			part += " ·"
 		}
 		joined := row + " " + part
@@ -361,7 +364,8 @@ func (t *Transcript) summary() (out []string) {
 
 var busy = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` answered (429|503|529): `) })
 
-// retryText say why a request is sent again, and when.
+// retryText returns the reason why a request is sent again, and a text about the next
+// attempt.
 func (t *Transcript) retryText(wait time.Duration) (why, next string) {
 	why = "the provider failed: " + terminal.Line(humanize.Clip(t.retry.Error, maxLine))
 	if m := busy().FindStringSubmatch(t.retry.Error); m != nil && !t.o.Verbose {
@@ -380,21 +384,20 @@ func (t *Transcript) retryText(wait time.Duration) (why, next string) {
 	return why, next
 }
 
-// body is the body of an event, if it is one of that type.
+// body decodes the body of an event. ok is false if the body has another type.
 func body[T any](e session.Event) (body T, ok bool) {
 	ok = json.Unmarshal(e.Body, &body) == nil
 	return body, ok
 }
 
-// unreadable shows an event of another version.
+// unreadable returns the rows of an event that a different version wrote.
 func (t *Transcript) unreadable(e session.Event) []string {
 	p := t.formatter()
 	out := p.ownRows(terminal.Dim, fmt.Sprintf("(%s, which cannot be read:)", e.Type))
 	return append(out, t.folded(linesOf(string(e.Body)), nil, false)...)
 }
 
-// isReadable reports whether the body of an event is one of its type, as this program
-// makes it.
+// isReadable reports whether this program can decode the body of an event.
 func isReadable(e session.Event) (ok bool) {
 	switch e.Type {
 	case session.TypeToolResult:
@@ -415,7 +418,7 @@ func isReadable(e session.Event) (ok bool) {
 	case session.TypeTurnEnded:
 		_, ok = body[session.TurnEnded](e)
 	default:
-		return true // it is not shown
+		return true // such an event is not shown
 	}
 	return ok
 }

@@ -52,7 +52,7 @@ func options(columns int) Options {
 	return Options{Columns: func() int { return columns }, HintText: tool.Hint.String, ShowCommand: "/show"}
 }
 
-// shownBy is what events show, with answers in braces.
+// shownBy returns the rows of events, with answers in braces.
 func shownBy(o Options, events ...session.Event) string {
 	t := New(o)
 	var b strings.Builder
@@ -381,7 +381,7 @@ func TestATurnHasRoom(t *testing.T) {
 			if diff := cmp.Diff(c.want, shownBy(options(80), c.events...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			live := options(80) // what stands on the screen already is void there, too
+			live := options(80) // text on the screen becomes void there, too
 			live.Live = true
 			if diff := cmp.Diff(c.want, shownBy(live, c.events...)); diff != "" {
 				t.Errorf("live (-want +got):\n%s", diff)

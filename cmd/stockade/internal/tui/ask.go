@@ -9,29 +9,30 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 )
 
-// question is one that a person is asked.
+// question is a question to the person, with the state of its display.
 type question struct {
 	prompt     *prompt.Prompt
-	answer     chan prompt.Choice // takes one
-	quiet      time.Time          // since when nothing else was typed
-	expanded   bool               // more of it was shown
-	invalidKey bool               // the last key was no answer
-	heldKey    *tea.KeyPressMsg   // a key that is an answer if no other follows at once
-	since      time.Time          // when that was pressed
+	answer     chan prompt.Choice // channel for the answer; it has room for one
+	quiet      time.Time          // time of the last key that went elsewhere, or of the last new rows
+	expanded   bool               // "?" has shown more of the question
+	invalidKey bool               // the last key was not an answer
+	heldKey    *tea.KeyPressMsg   // a key that answers unless another key follows at once; nil: none
+	since      time.Time          // time when heldKey was pressed
 }
 
-// withdrawn is a question that nobody waits for any more.
+// withdrawn is the message that nobody waits for the answer to q any more.
 type withdrawn struct{ q *question }
 
-// answerDelay is how long a question has to be on the screen, with nothing else being
-// typed, before a key answers it: a person who is typing does not see it at once.
+// answerDelay is the time for which a question has to be on the screen, without other
+// keys being typed, before a key answers it: a person who is typing does not notice the
+// question at once.
 const answerDelay = 500 * time.Millisecond
 
-// keyHold is how long a key is held, because another may follow: the first letter of a
-// word that somebody begins to type is no answer.
+// keyHold is the time for which a key is held because another may follow: the first
+// letter of a word that somebody starts to type is not an answer.
 const keyHold = 250 * time.Millisecond
 
-// Ask implements prompt.Asker: it shows a question and waits for its answer.
+// Ask implements prompt.Asker: it shows a question and waits for the answer.
 func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
 	q := &question{prompt: p, answer: make(chan prompt.Choice, 1)}
 	u.send(q)
@@ -46,16 +47,17 @@ func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
 	}
 }
 
-// ask shows a question.
+// ask opens a question.
 func (m *model) ask(q *question) {
 	m.openQuestion = q
 	q.quiet = m.now()
-	if m.restoredText != "" && m.o.Editor.Value() == m.restoredText { // it was set aside for the one before, and nobody has gone on with it
+	if m.restoredText != "" && m.o.Editor.Value() == m.restoredText { // the last question set the text aside, and it was not edited since
 		m.setAside()
 	}
 }
 
-// closeQuestion takes the question away, and gives back what was set aside for it.
+// closeQuestion removes the question and restores the draft that was set aside. It does
+// nothing if q is not open.
 func (m *model) closeQuestion(q *question) {
 	if m.openQuestion != q {
 		return
@@ -69,24 +71,25 @@ func (m *model) closeQuestion(q *question) {
 	}
 }
 
-// setAside keeps what is being typed until the question is answered.
+// setAside moves the draft out of the editor until the question is answered.
 func (m *model) setAside() {
 	m.asideText += m.o.Editor.Value()
 	m.o.Editor.Clear()
 }
 
-// isDrafting reports whether something is being typed.
+// isDrafting reports whether the editor has text.
 func (m *model) isDrafting() bool { return m.o.Editor != nil && !m.o.Editor.Empty() }
 
-// pressInQuestion is a key while a question is open. It reports whether the key is not for the
-// editor. What was begun there goes on there, until it is sent or set aside.
+// pressInQuestion handles a key while a question is open. taken reports whether the
+// question consumed the key; otherwise the editor gets it. A draft stays in the editor
+// until it is sent or set aside.
 func (m *model) pressInQuestion(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
 	q, key := m.openQuestion, msg.String()
 	first := q.heldKey
 	q.heldKey = nil
-	if first != nil && !m.isDrafting() { // else something was pasted since
+	if first != nil && !m.isDrafting() { // otherwise something was pasted since
 		switch {
-		case key == "enter": // a habit
+		case key == "enter": // people press Enter from habit
 			m.choose(first.String())
 			return true, nil
 		case msg.Text == "":
@@ -112,7 +115,8 @@ func (m *model) pressInQuestion(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
 	return true, nil
 }
 
-// answerHeldKey takes a key that was held for what it says, unless something was pasted since.
+// answerHeldKey answers with the held key after keyHold, unless something was pasted
+// since.
 func (m *model) answerHeldKey() {
 	if q := m.openQuestion; q != nil && q.heldKey != nil && m.now().Sub(q.since) >= keyHold {
 		key := q.heldKey.String()
@@ -122,7 +126,7 @@ func (m *model) answerHeldKey() {
 	}
 }
 
-// choose answers the question with a key, or shows more of it.
+// choose answers the question with a key, or shows more of the question.
 func (m *model) choose(key string) {
 	q := m.openQuestion
 	choice, ok := q.prompt.Answer(m.questionView(), key)
@@ -131,14 +135,14 @@ func (m *model) choose(key string) {
 	}
 	if rows := q.prompt.Expand(m.questionView(), choice); rows != nil {
 		m.print(rows...)
-		q.expanded, q.quiet = true, m.now() // they offer more keys, and are to be seen first
+		q.expanded, q.quiet = true, m.now() // the new rows offer more keys, and must be seen first
 		return
 	}
-	q.answer <- choice // what came of it, the call says
+	q.answer <- choice // the row of the call shows the answer
 	m.closeQuestion(q)
 }
 
-// questionView is where a question is shown: above the line that is typed.
+// questionView returns the room for a question: the rows above the editor.
 func (m *model) questionView() prompt.View {
 	room := m.height - 2 - len(m.queued())
 	if m.o.Editor != nil {

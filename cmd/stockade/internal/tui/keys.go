@@ -18,33 +18,33 @@ import (
 )
 
 const (
-	pasteTimeout  = time.Second           // ends a paste
-	escapeTimeout = 50 * time.Millisecond // makes the byte ESC the key Escape
+	pasteTimeout  = time.Second           // a paste ends if nothing is read for so long
+	escapeTimeout = 50 * time.Millisecond // the byte ESC is the key Escape if nothing follows for so long
 )
 
-// keyReader reads from a terminal what a person types. It returns whole characters and whole keys.
-// bubbletea waits for the end of a paste forever, so keys collects the text of a paste itself. It
-// returns an empty paste, and filter puts the text in. If the end of a paste is lost, the text
-// that follows counts as pasted, too, so that it answers no question, until the end comes or a
-// key without text is pressed.
+// keyReader reads the input of a person from a terminal. It returns whole characters and
+// whole keys. bubbletea waits for the end of a paste forever; therefore keyReader
+// collects the text of a paste itself. It returns an empty paste, and filter inserts the
+// text. If the end of a paste is lost, the text that follows counts as pasted, too, and
+// cannot answer a question, until the end arrives or a key without text is pressed.
 type keyReader struct {
 	*os.File
 	in     io.Reader
-	send   func(tea.Msg) // sends to the program
-	pastes chan string   // the texts of the empty pastes that were returned
+	send   func(tea.Msg) // sends a message to the program
+	pastes chan string   // texts of the empty pastes that were returned
 
 	mu         sync.Mutex
-	pieces     int    // counts the calls of Read
-	partial    string // the beginning of a character or a key
-	escapeSent bool   // held was sent as the key Escape
-	pasting    bool   // a paste has begun
-	endLost    bool   // its end is lost
-	text       []byte // the text of the paste
+	pieces     int    // number of calls of Read
+	partial    string // beginning of a character or a key that is not complete
+	escapeSent bool   // partial was sent as the key Escape
+	pasting    bool   // a paste has started
+	endLost    bool   // the end of the paste is lost
+	text       []byte // text of the paste so far
 }
 
-// Read implements io.Reader. It may return nothing.
+// Read implements io.Reader. It may return 0 bytes without an error.
 func (k *keyReader) Read(p []byte) (int, error) {
-	n, err := k.in.Read(p[:len(p)/4]) // the result can be twice as long
+	n, err := k.in.Read(p[:len(p)/4]) // decode can double the length
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.pieces++
@@ -57,7 +57,7 @@ func (k *keyReader) Read(p []byte) (int, error) {
 	return copy(p, out), err
 }
 
-// filter puts the text into an empty paste.
+// filter inserts the text into an empty paste.
 func (k *keyReader) filter(_ tea.Model, msg tea.Msg) tea.Msg {
 	if msg == (tea.PasteMsg{}) && len(k.pastes) > 0 {
 		return tea.PasteMsg{Content: <-k.pastes}
@@ -65,7 +65,8 @@ func (k *keyReader) filter(_ tea.Model, msg tea.Msg) tea.Msg {
 	return msg
 }
 
-// expire sends the paste or the key Escape if nothing was read since.
+// expire sends the paste or the key Escape, unless Read was called after the call with
+// this number.
 func (k *keyReader) expire(pieces int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -82,12 +83,13 @@ func (k *keyReader) expire(pieces int) {
 }
 
 var (
-	pasteMark  = regexp.MustCompile(`\x1b\[20[01]~`)            // the start or the end of a paste
-	partialKey = regexp.MustCompile(`^\x1b(\[[ -?]{0,60})?$`)   // the beginning of a key
+	pasteMark  = regexp.MustCompile(`\x1b\[20[01]~`)            // start or end of a paste
+	partialKey = regexp.MustCompile(`^\x1b(\[[ -?]{0,60})?$`)   // beginning of a key
 	encoded    = regexp.MustCompile(`\x1b\[[0-9:;]{1,32}[u~_]`) // a key in the protocols of kitty, xterm and Windows
 )
 
-// decode takes what was read, and returns the characters and keys that are whole by then.
+// decode adds a piece of input, and returns the characters and keys that are complete
+// now.
 func (k *keyReader) decode(piece string) (out string) {
 	data := k.partial + piece
 	switch key, ok := keyOf(piece); {
@@ -97,9 +99,9 @@ func (k *keyReader) decode(piece string) (out string) {
 	case k.endLost && ok && key.Text == "":
 		k.pasting, k.endLost, data = false, false, piece
 	case k.endLost && strings.HasPrefix(k.partial, "\x1b") && !strings.HasPrefix(ansi.BracketedPasteEnd, data) && !pasteMark.MatchString(data):
-		data = piece // held is a piece of the end that is lost
+		data = piece // partial is a piece of the lost end
 	case k.escapeSent && (len(piece) < 2 || piece[0] != '['):
-		data = piece // held was Escape
+		data = piece // partial was the key Escape
 	}
 	for at := pasteMark.FindStringIndex(data); at != nil; at = pasteMark.FindStringIndex(data) {
 		out += k.add(data[:at[0]])
@@ -116,16 +118,17 @@ func (k *keyReader) decode(piece string) (out string) {
 	return out
 }
 
-// add adds a part to the paste. Outside of a paste, it returns the part.
+// add appends a part to the paste and returns "". Outside of a paste, it returns the
+// part.
 func (k *keyReader) add(part string) string {
 	if !k.pasting {
 		return part
 	}
-	k.text = append(k.text, part[:min(len(part), editor.MaxBytes+1-len(k.text))]...) // the editor refuses more
+	k.text = append(k.text, part[:min(len(part), editor.MaxBytes+1-len(k.text))]...) // the editor refuses longer text
 	return ""
 }
 
-// splitPartial divides data before the beginning of a character or a key at its end.
+// splitPartial splits data before an incomplete character or key at its end.
 func splitPartial(data string) (whole, part string) {
 	for i := max(len(data)-64, 0); i < len(data); i++ {
 		if partialKey.MatchString(data[i:]) || utf8.RuneStart(data[i]) && !utf8.FullRuneInString(data[i:]) {
@@ -135,8 +138,8 @@ func splitPartial(data string) (whole, part string) {
 	return data, ""
 }
 
-// paste ends a paste, if it has text, and returns an empty one. Keys in the text become their
-// characters.
+// paste finishes a paste and returns an empty paste, or "" if it has no text. Keys in the
+// text become characters.
 func (k *keyReader) paste() string {
 	if len(k.text) == 0 {
 		return ""
@@ -153,7 +156,7 @@ func (k *keyReader) paste() string {
 	return ansi.BracketedPasteStart + ansi.BracketedPasteEnd
 }
 
-// keyOf returns the key of a text, and whether the text is one key.
+// keyOf decodes a key. ok is false if text is not exactly one key.
 func keyOf(text string) (uv.KeyPressEvent, bool) {
 	n, event := new(uv.EventDecoder).Decode([]byte(text))
 	key, ok := event.(uv.KeyPressEvent)

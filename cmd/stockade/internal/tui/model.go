@@ -14,61 +14,60 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// What the program is told, beside keys and sizes.
+// Messages to the program, beside keys and sizes.
 type (
-	happened      []any                        // the following, in their order
-	textLines     string                       // lines to be shown
+	happened      []any                        // several messages, in their order
+	textLines     string                       // lines to show
 	callSkipped   struct{}                     // a call that is not shown
-	lineDone      struct{ leave, failed bool } // what was typed is carried out
-	flushed       struct{}                     // the rows that were under way are on the screen
+	lineDone      struct{ leave, failed bool } // the typed text has been carried out
+	flushed       struct{}                     // the rows being flushed are on the screen
 	leaveTimedOut struct{}                     // the terminal does not answer any more
 	tick          struct{}                     // time has passed
 )
 
-// leaveTimeout is how long a terminal has for the answer to a last question when the
-// person leaves. Terminals answer in order: with it, the answers to what the renderer
-// has asked are here, and not in the shell.
+// leaveTimeout is the time for which a leaving program waits for the terminal's answer to
+// a last question. Terminals answer in order: once this answer is here, those to earlier
+// questions of the renderer are too, and do not end up in the shell.
 const leaveTimeout = 200 * time.Millisecond
 
-// tickInterval is how often what moves is drawn.
+// tickInterval is the interval at which moving things are drawn.
 const tickInterval = 100 * time.Millisecond
 
-// model is the state of the terminal. It is used by the goroutine of the program
-// alone.
+// model is the state of the terminal. Only the goroutine of the program uses it.
 type model struct {
 	o             Options
 	width, height int
-	shrunk        time.Time // when the terminal became smaller last
+	shrunk        time.Time // time when the terminal last became smaller
 	now           func() time.Time
-	scroll        func(rows string) tea.Cmd // shows rows above what moves
+	scroll        func(rows string) tea.Cmd // shows rows above the moving part
 
-	typed   chan string // to who carries it out
-	queue   []string    // what was typed while something else was carried out
-	busy    bool
-	since   time.Time // when that began, or something was last heard of it
-	ticking bool
-	ticks   int
+	typed   chan string // the typed text for Do
+	queue   []string    // texts typed while another is carried out
+	busy    bool        // Do is running
+	since   time.Time   // start of Do, or time of its last event
+	ticking bool        // a tick has been scheduled
+	ticks   int         // number of ticks so far
 
 	pendingRows    []string // finished rows that are not on the screen yet
-	flushing       bool     // some are under way
-	flushingRows   int      // as many rows: what moves leaves them room meanwhile
-	leaving        bool     // when all of out is on the screen
-	leaveRequested bool     // the terminal was asked for the last time
+	flushing       bool     // some rows are being brought to the screen
+	flushingRows   int      // number of rows being flushed; the moving part leaves them room meanwhile
+	leaving        bool     // the program ends when all of pendingRows is on the screen
+	leaveRequested bool     // the terminal was asked the last question before the end
 	region         region
 
-	answer        *markdown.Stream // that is being given; nil: none
-	lastRowBlank  bool             // the row above is an empty one
-	lastRowEchoed bool             // it is what was typed
+	answer        *markdown.Stream // the answer being given; nil: none
+	lastRowBlank  bool             // the row above is empty
+	lastRowEchoed bool             // the row above is the typed text
 
-	drawnWidths []int // how wide the rows are that stand above the cursor
+	drawnWidths []int // widths of the drawn rows above the cursor
 
-	openQuestion  *question // that waits for its answer
-	asideText     string    // what was being typed when it came
-	restoredText  string    // what was set aside for the last one, and is in the editor again
-	warnedCtrlC   bool      // that Ctrl-C leaves
-	warnedCtrlD   bool      // that Ctrl-D does not, while something goes on
-	suspended     bool      // the shell has the terminal, or is about to
-	stoppingSince time.Time // since when what goes on is being stopped; zero: it is not
+	openQuestion  *question // question that waits for an answer; nil: none
+	asideText     string    // draft that was set aside for the question
+	restoredText  string    // draft that was set aside for the last question and is in the editor again
+	warnedCtrlC   bool      // the notice that Ctrl-C leaves is shown
+	warnedCtrlD   bool      // the notice that Ctrl-D does not leave now is shown
+	suspended     bool      // the shell has the terminal, or is about to get it
+	stoppingSince time.Time // time of the request to stop Do; zero: none
 }
 
 func newModel(o Options) *model {
@@ -102,7 +101,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.leaveRequested {
 			return m, tea.Quit
 		}
-	case tea.SuspendMsg: // it is over
+	case tea.SuspendMsg: // the program goes on
 		m.suspended = false
 	case tick:
 		m.ticks++
@@ -116,8 +115,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(append(cmds, m.flush(), m.nextTick())...)
 }
 
-// reflow follows a terminal that has become narrower and has broken the rows that were
-// drawn: the renderer goes up by as many as it knows of.
+// reflow moves the cursor up after a terminal became narrower and broke the drawn rows
+// into more rows: the renderer itself moves up only by the number of rows that it drew.
 func (m *model) reflow(width int) {
 	more := 0
 	for _, columns := range m.drawnWidths {
@@ -128,7 +127,7 @@ func (m *model) reflow(width int) {
 	}
 }
 
-// handle shows one thing that has happened.
+// handle handles one message of the batch.
 func (m *model) handle(what any) tea.Cmd {
 	switch what := what.(type) {
 	case session.Event:
@@ -195,11 +194,11 @@ func (m *model) endAnswer() {
 	m.gap()
 }
 
-// room is how wide a row may be. The last column stays free: what a terminal does
-// after it differs.
+// room returns the largest width of a row. The last column stays free: terminals differ
+// in what they do after it.
 func (m *model) room() int { return max(m.width-1, 1) }
 
-// print adds finished rows.
+// print appends finished rows.
 func (m *model) print(rows ...string) {
 	for _, row := range rows {
 		m.pendingRows = append(m.pendingRows, row)
@@ -207,15 +206,15 @@ func (m *model) print(rows ...string) {
 	}
 }
 
-// gap parts two things by an empty row.
+// gap appends an empty row, unless the last row is empty.
 func (m *model) gap() {
 	if !m.lastRowBlank {
 		m.print("")
 	}
 }
 
-// flush brings finished rows to the screen, above what moves: as many at a time as
-// there is room for above that, because the renderer counts on it.
+// flush brings finished rows to the screen, above the moving part. It flushes only as
+// many at a time as there is room for, because the renderer relies on that.
 func (m *model) flush() tea.Cmd {
 	if m.flushing || len(m.pendingRows) == 0 {
 		if m.leaving && !m.flushing && !m.busy && !m.leaveRequested {
@@ -238,7 +237,7 @@ func (m *model) flush() tea.Cmd {
 	return tea.Sequence(m.scroll(strings.Join(rows, "\n")), func() tea.Msg { return flushed{} })
 }
 
-// next begins what was typed first.
+// next starts to carry out the oldest queued text.
 func (m *model) next() tea.Cmd {
 	if m.busy || m.leaving {
 		return nil
@@ -255,14 +254,14 @@ func (m *model) next() tea.Cmd {
 		m.print(m.echo(typed)...)
 		m.lastRowEchoed = true
 	}
-	m.typed <- typed // it has room: nothing is carried out now
+	m.typed <- typed // it has room: Do is not running
 	return nil
 }
 
-// maxEchoedRows is how many rows of a prompt stay on the screen.
+// maxEchoedRows limits the rows of a prompt that stay on the screen.
 const maxEchoedRows = 10
 
-// echo is a prompt as it stays on the screen.
+// echo returns the rows of a prompt that stay on the screen.
 func (m *model) echo(typed string) []string {
 	rows := terminal.Fold(strings.TrimRight(typed, "\n"), "> ", "  ", m.room()+1)
 	if more := len(rows) - maxEchoedRows; more > 0 {
@@ -274,7 +273,7 @@ func (m *model) echo(typed string) []string {
 	return rows
 }
 
-// nextTick has time pass while something moves.
+// nextTick schedules a tick while something moves.
 func (m *model) nextTick() tea.Cmd {
 	if !m.busy || m.ticking {
 		return nil
@@ -283,14 +282,14 @@ func (m *model) nextTick() tea.Cmd {
 	return tea.Tick(tickInterval, func(time.Time) tea.Msg { return tick{} })
 }
 
-// key is a key that was pressed.
+// key handles a pressed key.
 func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
 	switch {
 	case m.leaving:
 		return nil
 	case m.o.Editor != nil && m.o.Editor.HasPopup() && (key == "ctrl+c" || key == "esc"):
-		return m.edit(msg) // closes its list
+		return m.edit(msg) // closes the list
 	case key == "ctrl+c":
 		m.interrupt()
 		return nil
@@ -315,11 +314,11 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	return m.edit(msg)
 }
 
-// doublePress is how long Ctrl-C that is pressed again means what it meant the first time.
+// doublePress is the time within which a second Ctrl-C is taken for the first Ctrl-C.
 const doublePress = time.Second
 
-// interrupt stops what is going on, and else what is being typed, and else, the
-// second time, the chat.
+// interrupt handles Ctrl-C. It stops Do, or else clears the draft. If there is nothing to
+// stop or clear, the first Ctrl-C shows a notice and the second leaves the chat.
 func (m *model) interrupt() {
 	ed := m.o.Editor
 	switch {
@@ -339,8 +338,8 @@ func (m *model) interrupt() {
 	}
 }
 
-// restoreQueue puts what waits into the editor again: it was meant to follow what has not
-// come to its end.
+// restoreQueue moves queued texts back to the editor: they were meant to follow a text
+// that was stopped.
 func (m *model) restoreQueue() {
 	if ed := m.o.Editor; len(m.queue) > 0 && ed != nil {
 		ed.SetValue(strings.Join(append(m.queue, ed.Value()), "\n"))
@@ -348,7 +347,7 @@ func (m *model) restoreQueue() {
 	}
 }
 
-// edit hands a message to the editor, and takes what was sent.
+// edit passes a message to the editor, and queues the text that was sent.
 func (m *model) edit(msg tea.Msg) tea.Cmd {
 	if m.o.Editor == nil {
 		return nil

@@ -17,11 +17,11 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// desk is a model with somebody at it. Time passes only when it is told to.
+// desk is a model with a person in front. Time passes only on request.
 type desk struct {
 	m       *model
 	time    time.Time
-	above   []string // what has scrolled
+	above   []string // rows that have scrolled away
 	stopped int
 	asked   *question
 }
@@ -63,7 +63,7 @@ var named = map[string]tea.KeyPressMsg{
 	"ctrl+z": {Code: 'z', Mod: tea.ModCtrl},
 }
 
-// does is what the person does: a key by its name, text that is typed, or "wait".
+// does performs actions of the person: a key by its name, typed text, or "wait".
 func (d *desk) does(steps ...string) {
 	for _, step := range steps {
 		switch key, isKey := named[step]; {
@@ -211,8 +211,9 @@ func TestNothingThatMovesIsLeftToTheShell(t *testing.T) {
 	}
 }
 
-// What is drawn below is never as high as the terminal, and what scrolls away comes
-// whole and in its order, or the renderer would leave rows standing.
+// TestNothingIsLargerThanTheTerminal: the moving part is never as high as the terminal,
+// and scrolled rows come complete and in order. Otherwise the renderer would leave rows
+// behind.
 func TestNothingIsLargerThanTheTerminal(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {200, 50}, {20, 5}, {10, 3}, {4, 2}} {
 		d := newDesk(size[0], size[1])
@@ -255,7 +256,8 @@ func TestNothingIsLargerThanTheTerminal(t *testing.T) {
 	}
 }
 
-// What a terminal that shrinks breaks into more rows than it has stays above for good.
+// TestAnAnswerIsLowWhileTheTerminalShrinks: rows that do not fit into a shrinking
+// terminal stay above it for good.
 func TestAnAnswerIsLowWhileTheTerminalShrinks(t *testing.T) {
 	d := newDesk(80, 24)
 	d.does("begin", "enter")
@@ -278,8 +280,8 @@ func TestAnAnswerIsLowWhileTheTerminalShrinks(t *testing.T) {
 	}
 }
 
-// The renderer draws when it comes to it. What scrolls away meanwhile leaves room for
-// what still stands on the screen.
+// TestRowsLeaveRoomForWhatIsNotDrawnAnewYet: the renderer draws late. Until then, rows
+// that scroll away leave room for the rows that are still on the screen.
 func TestRowsLeaveRoomForWhatIsNotDrawnAnewYet(t *testing.T) {
 	d := newDesk(80, 24)
 	var draws int64
@@ -314,7 +316,8 @@ func TestRowsLeaveRoomForWhatIsNotDrawnAnewYet(t *testing.T) {
 	}
 }
 
-// What it is about is the last that is left out of a question.
+// TestAQuestionOnFewRowsNamesWhatItIsAbout: the subject of a question is the last thing
+// to be left out.
 func TestAQuestionOnFewRowsNamesWhatItIsAbout(t *testing.T) {
 	for _, height := range []int{7, 8, 10, 12, 24} {
 		d := newDesk(80, height)
@@ -325,7 +328,7 @@ func TestAQuestionOnFewRowsNamesWhatItIsAbout(t *testing.T) {
 		if !strings.Contains(shown, "file_edit notes.md") || !strings.Contains(shown, "[y]1") {
 			t.Errorf("on %d rows it shows\n%s", height, shown)
 		}
-		if whole := strings.Count(shown, "a row") == 9; whole == strings.Contains(shown, "do not suffice") {
+		if whole := strings.Count(shown, "a row") == 9; whole == strings.Contains(shown, "too few rows") {
 			t.Errorf("on %d rows it does not say whether that is all:\n%s", height, shown)
 		}
 	}

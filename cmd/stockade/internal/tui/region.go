@@ -9,25 +9,26 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// region knows how high what moves may be on the screen. The renderer draws what it is
-// given later, in a goroutine of its own, and rows that are shown above meanwhile have
-// to leave room for what still stands there: else some of them are lost.
+// region tracks the height of the moving part on the screen. The renderer draws later, in
+// its own goroutine. Rows that are printed above meanwhile have to leave room for the
+// part that is still drawn, or some of them are lost. Heights are in rows.
 type region struct {
-	draws        func() int64 // how often the renderer has drawn; nil: at once
-	lastDraws    int64        // of these, at the last look
-	heightBefore int          // how high that was which the renderer had then
-	height       int          // how high that is which it was given since
-	peak         int          // how high it can be on the screen
+	draws        func() int64 // number of draws of the renderer so far; nil: it draws at once
+	lastDraws    int64        // draws at the last update
+	heightBefore int          // height that the renderer had at the last update
+	height       int          // height that the renderer was given since
+	peak         int          // largest height that may be on the screen now
 }
 
-// setHeight tells of what the renderer is given to draw next.
+// setHeight records the height of the next drawing.
 func (r *region) setHeight(height int) {
 	r.height = height
 	r.peak = max(r.peak, height)
 }
 
-// update finds out what the renderer has drawn. It is called when the renderer has what
-// was told of last: if it has drawn since the last look, it was that or what it had then.
+// update finds out which drawing is on the screen. Call it when the renderer has the
+// drawing of the last setHeight: if the renderer has drawn since the last update, it drew
+// that one or the one before.
 func (r *region) update() {
 	drawn := r.lastDraws + 1
 	if r.draws != nil {
@@ -39,14 +40,14 @@ func (r *region) update() {
 	r.lastDraws, r.heightBefore = drawn, r.height
 }
 
-// aboveMark begins rows that are shown above what moves. It does nothing, and the
-// renderer writes nothing like it by itself.
+// aboveMark marks rows that are printed above the moving part. The terminal ignores it,
+// and the renderer does not write it on its own.
 const aboveMark = "\x1b[0;0m"
 
-// printAbove shows rows above what moves.
+// printAbove returns a command that prints rows above the moving part.
 func printAbove(rows string) tea.Cmd { return tea.Println(aboveMark + rows) }
 
-// drawCounter is a terminal that counts how often the renderer draws.
+// drawCounter is a terminal that counts the draws of the renderer.
 type drawCounter struct {
 	*os.File
 	times atomic.Int64
@@ -62,10 +63,10 @@ func (d *drawCounter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// keepFirstColumn is what the renderer writes, with all that is below erased from the second
-// column on, after the row itself: the renderer erases from the first one, and where that
-// is in the first row of the screen, as it can be after a resize, tmux takes it for a
-// screen that is cleared, and keeps all that stands there in its history, each time.
+// keepFirstColumn changes output of the renderer: it erases the screen below from the
+// second column on, after erasing the rest of the row. The renderer erases from the first
+// column. If that is in the first row of the screen, which happens after a resize, tmux
+// takes it for a cleared screen and copies the whole screen to its history, each time.
 func keepFirstColumn(p []byte) []byte {
 	return bytes.ReplaceAll(p, []byte(ansi.EraseScreenBelow), []byte(ansi.EraseLineRight+ansi.CUF1+ansi.EraseScreenBelow+ansi.CUB1))
 }

@@ -1,10 +1,10 @@
-// Package tui is the terminal of a chat, and of one turn, for a person who looks at
-// it: what is done scrolls away above, and below it stands what moves — the calls
-// that run, a question, what waits to be sent, and the line that is being typed.
+// Package tui is the terminal of a chat, and of a single turn, for a person. Finished
+// rows scroll away at the top. Below them is the moving part: the running calls, a
+// question, the queued texts, and the line being typed.
 //
-// It draws below the text of the shell, and not on a screen of its own: what was said
-// stays when the program has ended. See RATIONALE, "Why bubbletea, and not on the
-// alternate screen?"
+// It draws below the text of the shell and not on a screen of its own: the conversation
+// stays on the screen after the program has ended. See RATIONALE, "Why bubbletea, and not
+// on the alternate screen?"
 package tui
 
 import (
@@ -23,53 +23,54 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// Options say what the terminal shows.
+// Options configure a [UI].
 type Options struct {
 	In, Out *os.File // the terminal
-	Env     []string // of the program
+	Env     []string // environment of the program
 	Color   bool
-	// Reflows says that the terminal breaks long rows when it becomes narrower.
+	// Reflows is set if the terminal breaks long rows when it becomes narrower.
 	Reflows bool
-	// Editor is where prompts are typed. Nil: the terminal shows First and what comes
-	// of it, and ends.
+	// Editor is the editor for prompts. Nil: the terminal shows Prompts and their
+	// results, and ends.
 	Editor *editor.Editor
-	// Transcript makes rows of the events.
+	// Transcript turns events into rows.
 	Transcript *transcript.Transcript
-	// Prompts are the prompts that are there from the start.
+	// Prompts are carried out first, before anything is typed.
 	Prompts []string
-	// Do carries out what was typed, and reports whether the person leaves, and whether
-	// it has failed. It is called for one line at a time, in a goroutine of its own, and
-	// calls [UI.Event] for what happens.
+	// Do carries out a typed text. It reports whether the person leaves, and whether it
+	// failed. It is called for one text at a time, in its own goroutine, and calls
+	// [UI.Event] for each event.
 	Do func(ctx context.Context, typed string) (leave, failed bool)
-	// Stop stops what Do carries out.
+	// Stop stops a running Do.
 	Stop func()
-	// LeaveHint is shown to who is about to leave: how to come back.
+	// LeaveHint tells a leaving person how to come back.
 	LeaveHint string
 }
 
-// UI is the terminal. Its methods but Run, which is called once, are safe for
-// concurrent use.
+// UI is the terminal. Its methods are safe for concurrent use, except Run, which may be
+// called only once.
 type UI struct {
-	events chan any      // what happens, in its order
-	ended  chan struct{} // closed when nothing is shown any more
+	events chan any      // messages in their order
+	ended  chan struct{} // closed when the terminal shows nothing any more
 }
 
-// New returns a terminal that shows nothing yet.
+// New returns a terminal that does not show anything before Run.
 func New() *UI {
 	return &UI{events: make(chan any, backlog), ended: make(chan struct{})}
 }
 
 const (
-	// backlog is how much may have happened that is not shown yet. Who makes it
-	// happen waits then.
+	// backlog limits the messages that wait to be shown. The sender of another one
+	// blocks.
 	backlog = 1024
-	// pace is how long what happens is gathered before it is shown: an answer that
-	// comes letter by letter is drawn a hundred times a second and not ten thousand.
+	// pace is the time for which messages are collected before they are shown: an answer
+	// that arrives letter by letter is drawn a hundred times a second and not ten
+	// thousand times.
 	pace = 10 * time.Millisecond
 )
 
-// Run shows the terminal until the person leaves. When ctx ends it returns the cause,
-// once Do has returned.
+// Run shows the terminal until the person leaves. If ctx ends, Run waits for Do to
+// return, and returns the cause of ctx.
 func (u *UI) Run(ctx context.Context, o Options) error {
 	m := newModel(o)
 	colors := colorprofile.ASCII
@@ -78,10 +79,10 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 	}
 	out := &drawCounter{File: o.Out}
 	m.region.draws = out.times.Load
-	in := &keyReader{File: o.In, in: o.In, pastes: make(chan string, 256)} // more than one piece can hold
+	in := &keyReader{File: o.In, in: o.In, pastes: make(chan string, 256)} // more than one read can hold
 	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithFilter(in.filter), tea.WithOutput(out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler(),
-		tea.WithFPS(120),             // for as short a time what has scrolled stands below, too
-		tea.WithColorProfile(colors)) // else it would ask tmux, a program of PATH
+		tea.WithFPS(120),             // finished rows stay in the moving part for a shorter time
+		tea.WithColorProfile(colors)) // otherwise it would start tmux, a program from PATH
 	in.send = program.Send
 	work, stop := context.WithCancelCause(ctx)
 	var busy sync.WaitGroup
@@ -103,7 +104,7 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// send hands on something that has happened; after the end it is dropped.
+// send queues a message. After the end the message is dropped.
 func (u *UI) send(what any) {
 	select {
 	case u.events <- what:
@@ -111,7 +112,7 @@ func (u *UI) send(what any) {
 	}
 }
 
-// pump hands to the program, at a pace, what has happened.
+// pump passes queued messages to the program, a batch per pace.
 func (u *UI) pump(program *tea.Program) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
@@ -139,14 +140,14 @@ func (u *UI) pump(program *tea.Program) {
 // Event shows an event of the session.
 func (u *UI) Event(e session.Event) { u.send(e) }
 
-// SkipCall counts a call of which no event is shown.
+// SkipCall counts a call whose events are not shown.
 func (u *UI) SkipCall() { u.send(callSkipped{}) }
 
-// Rows returns a writer whose lines are shown in the order in which they come. What
-// is written has to be fit for a terminal.
+// Rows returns a writer whose lines are shown in their order. The text must be safe for a
+// terminal.
 func (u *UI) Rows() io.Writer { return &lineWriter{ui: u} }
 
-// lineWriter gathers what is written to whole lines.
+// lineWriter collects written text into whole lines.
 type lineWriter struct {
 	ui   *UI
 	mu   sync.Mutex

@@ -13,22 +13,23 @@ import (
 
 var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
-// What of the rows below the answer there may be at most.
+// Limits of the rows below the answer.
 const (
-	maxRunningRows = 8 // rows of the calls that run
+	maxRunningRows = 8 // rows of running calls
 	maxQueuedRows  = 3
 	maxEditorRows  = 8 // rows of the editor
 )
 
-// A terminal that becomes smaller breaks what was drawn into more rows than it has, and
-// those at the top go where nothing takes them away. While somebody drags its edge, the
-// answer is low, so that this happens once and not at each step.
+// A terminal that becomes smaller breaks the drawn rows. Rows that no longer fit move
+// into its history, and nothing removes them from there. While somebody drags the edge of
+// the terminal, the answer has few rows: then this happens once and not at each step.
 const (
-	maxShrinkingRows = 2           // rows of the answer then
-	resizeDelay      = time.Second // how long the size has to stay
+	maxShrinkingRows = 2           // rows of the answer meanwhile
+	resizeDelay      = time.Second // the size has to stay the same for so long
 )
 
-// View implements tea.Model: what moves, in no more rows than the terminal has.
+// View implements tea.Model: it returns the moving part, in at most as many rows as the
+// terminal has.
 func (m *model) View() tea.View {
 	var cursor *tea.Cursor
 	below := m.question()
@@ -47,7 +48,7 @@ func (m *model) View() tea.View {
 		below = append(below, m.noticeRows()...)
 	}
 	room := m.height - max(m.flushingRows, 1)
-	if over := len(below) - room; over > 0 { // a question is cut by itself: this is the last resort
+	if over := len(below) - room; over > 0 { // a question folds itself; this is the last resort
 		below = below[over:]
 		if cursor != nil {
 			cursor.Y = max(cursor.Y-over, 0)
@@ -55,17 +56,17 @@ func (m *model) View() tea.View {
 	}
 	var above []string
 	if m.answer != nil {
-		most := max(room-len(below), 0)
+		maxRows := max(room-len(below), 0)
 		if m.now().Sub(m.shrunk) < resizeDelay {
-			most = min(most, maxShrinkingRows)
+			maxRows = min(maxRows, maxShrinkingRows)
 		}
-		above = m.answer.Rest(most)
+		above = m.answer.Rest(maxRows)
 		if cursor != nil {
 			cursor.Y += len(above)
 		}
 	}
 	rows := append(above, below...)
-	if m.suspended { // what stands there then, stays
+	if m.suspended { // the rows stay on the screen
 		rows, cursor = []string{""}, nil
 	}
 	for i, row := range rows {
@@ -83,7 +84,7 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// question is the question that is open, with its keys.
+// question returns the rows of the open question, with its keys; nil if none is open.
 func (m *model) question() []string {
 	q := m.openQuestion
 	if q == nil {
@@ -91,9 +92,9 @@ func (m *model) question() []string {
 	}
 	v := m.questionView()
 	rows, keys := q.prompt.Rows(v), q.prompt.Keys(v)
-	if over := len(rows) + len(keys) - max(v.Height, 1); over > 0 && len(rows) > 2 { // on so few rows, it cannot fold itself
+	if over := len(rows) + len(keys) - max(v.Height, 1); over > 0 && len(rows) > 2 { // the question cannot fold itself to so few rows
 		rest := rows[min(over+2, len(rows)):]
-		rows = append([]string{rows[0], m.dim("  … the rows here do not suffice: ? and a larger terminal show more")}, rest...)
+		rows = append([]string{rows[0], m.dim("  … there are too few rows here: ? and a larger terminal show more")}, rest...)
 	}
 	rows = append(rows, keys...)
 	switch {
@@ -105,7 +106,8 @@ func (m *model) question() []string {
 	return append(rows, "")
 }
 
-// running is what is going on, with the way to stop it.
+// running returns the rows about the work in progress, with the key that stops it; nil if
+// there is none.
 func (m *model) running() []string {
 	if !m.busy {
 		return nil
@@ -114,7 +116,7 @@ func (m *model) running() []string {
 	rows := m.o.Transcript.Running(m.now(), frame, min(maxRunningRows, m.height-4))
 	switch {
 	case rows != nil:
-	case m.answer != nil && m.height > 4: // in the row in which it says that it waits, when the answer pauses
+	case m.answer != nil && m.height > 4: // the row shows the wait when the answer pauses
 		rows = []string{m.dim("  " + frame + " Ctrl-C stops it")}
 	case m.answer == nil && m.now().Sub(m.since) > time.Second:
 		rows = []string{fmt.Sprintf("  %s %d s   Ctrl-C stops it", frame, int(m.now().Sub(m.since).Seconds()))}
@@ -125,7 +127,7 @@ func (m *model) running() []string {
 	return rows
 }
 
-// queued is what was typed and waits.
+// queued returns the rows of the queued texts.
 func (m *model) queued() []string {
 	var rows []string
 	for i, typed := range m.queue {
@@ -138,18 +140,18 @@ func (m *model) queued() []string {
 	return rows
 }
 
-// noticeRows is what is said below the line that is typed.
+// noticeRows returns the notice below the editor; nil: none.
 func (m *model) noticeRows() []string {
-	said := "Ctrl-C again leaves. " + m.o.LeaveHint
+	text := "Ctrl-C again leaves. " + m.o.LeaveHint
 	switch {
 	case m.busy && !m.stoppingSince.IsZero() && m.now().Sub(m.stoppingSince) >= doublePress:
-		said = "It is being stopped. Ctrl-C again does not wait for it, and leaves. " + m.o.LeaveHint
+		text = "It is being stopped. Ctrl-C again leaves without waiting for it. " + m.o.LeaveHint
 	case m.warnedCtrlD:
-		said = "Ctrl-C stops it; Ctrl-D leaves when nothing runs."
+		text = "Ctrl-C stops it; Ctrl-D leaves when nothing runs."
 	case !m.warnedCtrlC:
 		return nil
 	}
-	rows := terminal.Wrap(said, max(m.room()-2, 1))
+	rows := terminal.Wrap(text, max(m.room()-2, 1))
 	for i, row := range rows {
 		rows[i] = m.dim("  " + row)
 	}
@@ -158,6 +160,6 @@ func (m *model) noticeRows() []string {
 
 func (m *model) dim(row string) string { return terminal.Style(m.o.Color, terminal.Dim, row) }
 
-// hardwrap is a finished row in as many columns as there are: a row that was made for a
-// wider terminal is broken.
+// hardwrap breaks a finished row to the current width: it was made for the width at that
+// time.
 func hardwrap(row string, columns int) string { return ansi.Hardwrap(row, columns, true) }

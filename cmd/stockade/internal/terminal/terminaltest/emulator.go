@@ -1,4 +1,4 @@
-// Package terminaltest is a terminal for tests, and texts that try to deceive
+// Package terminaltest is a terminal for tests, with texts that try to deceive a person
 // who looks at one.
 package terminaltest
 
@@ -9,22 +9,22 @@ import (
 	"unicode/utf8"
 )
 
-// Emulator is a small terminal of endless height. It does what bytes tell it to,
-// and notes whatever is more than printing text and beginning a new line. It
-// knows nothing of how the program makes text harmless.
+// Emulator is a small terminal of unlimited height. It follows the bytes that it gets,
+// and records everything except printed text and line ends. It knows nothing about the
+// ways in which the program makes text harmless.
 type Emulator struct {
 	Columns int
-	// Wide makes every character outside ASCII two columns wide, as some
-	// terminals do with those whose width is open.
+	// Wide makes each character outside ASCII two columns wide, as some terminals do for
+	// characters of ambiguous width.
 	Wide bool
 
-	// Acts are what was done beyond printing, in words.
+	// Acts are the recorded actions, as text.
 	Acts []string
-	// Styled reports whether anything was coloured.
+	// Styled is set when any text was coloured.
 	Styled bool
 
 	rows     [][]cell
-	wrapped  map[int]bool // rows that began because the one before was full
+	wrapped  map[int]bool // rows that began because the row before was full
 	row, col int
 }
 
@@ -33,13 +33,13 @@ type cell struct {
 	marks int
 }
 
-// Row is what stands in one row.
+// Row is the content of one row.
 type Row struct {
 	Text    string
-	Wrapped bool // it began because the row before was full
+	Wrapped bool // the row began because the row before was full
 }
 
-// Rows returns what is on the terminal.
+// Rows returns the content of the terminal.
 func (e *Emulator) Rows() []Row {
 	var out []Row
 	for i, cells := range e.rows {
@@ -48,7 +48,7 @@ func (e *Emulator) Rows() []Row {
 			if c.text == "" {
 				c.text = " "
 			}
-			if c.text != "\x00" { // the second column of a wide character
+			if c.text != "\x00" { // second column of a wide character
 				b.WriteString(c.text)
 			}
 		}
@@ -69,10 +69,10 @@ func (e *Emulator) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next interprets what comes next and returns how many bytes that is.
+// next interprets the beginning of s and returns the number of bytes that it used.
 func (e *Emulator) next(s string) int {
 	r, n := utf8.DecodeRuneInString(s)
-	if r == utf8.RuneError && n == 1 { // a terminal may take it for a control character of 8 bits
+	if r == utf8.RuneError && n == 1 { // some terminals take it for an 8-bit control character
 		r = rune(s[0])
 		if r > 0x9F {
 			e.act("byte %02X", r)
@@ -209,7 +209,8 @@ func (e *Emulator) grow() {
 	}
 }
 
-// isInvisible: it leaves nothing or a blank, or reorders what is around it.
+// isInvisible reports whether r leaves nothing or a blank on the screen, or reorders the
+// text around it.
 func isInvisible(r rune) bool {
 	for _, span := range [][2]rune{
 		{0xA0, 0xA0}, {0xAD, 0xAD}, {0x34F, 0x34F}, {0x61C, 0x61C}, {0x115F, 0x1160}, {0x17B4, 0x17B5}, {0x180B, 0x180F}, {0x1680, 0x1680},
@@ -223,7 +224,7 @@ func isInvisible(r rune) bool {
 	return false
 }
 
-// isWide: two columns in every terminal.
+// isWide reports whether r takes two columns in every terminal.
 func isWide(r rune) bool {
 	return r >= 0x1100 && r <= 0x115F || r >= 0x2E80 && r <= 0xA4CF || r >= 0xAC00 && r <= 0xD7A3 || r >= 0xF900 && r <= 0xFAFF ||
 		r >= 0xFE30 && r <= 0xFE6F || r >= 0xFF01 && r <= 0xFF60 || r >= 0xFFE0 && r <= 0xFFE6 || r >= 0x1F300 && r <= 0x1FAFF || r >= 0x20000 && r <= 0x3FFFD

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// Vector is a text that tries to deceive a person. Each holds the word EVIL.
+// Vector is a text that tries to deceive a person. It contains the word EVIL.
 type Vector struct {
 	Name  string
 	Text  string
-	Shows string // what a person has to see of it, in one line
-	Warns string // a part of what a question has to say about it; empty: nothing
+	Shows string // text that a person has to see, in one line
+	Warns string // part of the warning that a question has to show; empty: none
 }
 
 // The warnings of a question.
 const (
-	warnHidden     = "do not show"
-	warnBytes      = "no text"
+	warnHidden     = "are invisible"
+	warnBytes      = "not text"
 	warnImitation  = "looks like this program"
 	warnLookalikes = "look like others"
 	warnOrder      = "right to left"
 )
 
-// Vectors returns the texts.
+// Vectors returns all vectors.
 func Vectors() []Vector {
 	out := []Vector{
 		{"colour", "\x1b[8mEVIL\x1b[0m", "<U+001B>[8mEVIL", warnHidden},
@@ -109,8 +109,8 @@ func Vectors() []Vector {
 		{"a payload behind blanks", "ls" + strings.Repeat(" ", 500) + "EVIL", "ls<500 blanks>EVIL", ""},
 	}
 	for _, r := range []rune{
-		0x202A, 0x202B, 0x202C, 0x202D, 0x202E, 0x2066, 0x2067, 0x2068, 0x2069, 0x200E, 0x200F, 0x061C, // order
-		0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0x2061, 0x2062, 0x2063, 0x2064, 0x206A, 0x206F, // nothing
+		0x202A, 0x202B, 0x202C, 0x202D, 0x202E, 0x2066, 0x2067, 0x2068, 0x2069, 0x200E, 0x200F, 0x061C, // change the order
+		0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0x2061, 0x2062, 0x2063, 0x2064, 0x206A, 0x206F, // show nothing
 	} {
 		code := fmt.Sprintf("U+%04X", r)
 		out = append(out, Vector{code, "EVIL" + string(r) + "sl", "EVIL<" + code + ">sl", warnHidden})
