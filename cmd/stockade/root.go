@@ -70,9 +70,8 @@ func Main(args []string, s *stdio) int {
 	return int(code)
 }
 
-<<<<<<< HEAD
-// missingParts names the parts that are built before the program, and that it lacks if it was
-// built with `go build` alone; empty: it has them all.
+// missingParts names the parts that the program lacks after `go build` alone, because they are
+// built before it. Empty: it has them all.
 func missingParts(tools, helper bool) string {
 	switch {
 	case !tools && !helper:
@@ -85,12 +84,8 @@ func missingParts(tools, helper bool) string {
 	return ""
 }
 
-// output is standard output. The first write that does not succeed ends the
-// program: nobody gets the result of what it would still do.
-=======
 // output is standard output. The first failed write ends the program, because nobody
 // would get the rest of the output.
->>>>>>> w34-8
 type output struct {
 	w      io.Writer
 	cancel context.CancelCauseFunc

@@ -1,16 +1,8 @@
-<<<<<<< HEAD
-// Command packguests finishes the built-in modules after the Go toolchain has
-// built them: it asks each for its manifest, in the sandbox, writes that into
-// the module as a custom section, compresses the module, and writes index.json, from
-// which the program lists its tools without touching WebAssembly. Where the program
-// embeds native code it compiles them for that. DIR is the directory guests.
-=======
 // Command packguests finishes the built-in modules after the Go toolchain has built them.
-// It asks each module for its manifest, in the sandbox, and adds the manifest to the
-// module as a custom section. It writes index.json, from which the program lists its
-// tools without running WebAssembly. If the program embeds native code on this platform,
-// it compiles the modules for it.
->>>>>>> w34-8
+// It asks each module for its manifest, in the sandbox, adds the manifest to the module as a
+// custom section, and compresses the module. It writes index.json, from which the program
+// lists its tools without running WebAssembly. If the program embeds native code on this
+// platform, it compiles the modules for it. DIR is the directory guests.
 package main
 
 import (
