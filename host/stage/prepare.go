@@ -43,7 +43,7 @@ func (c *commit) prepare() error {
 		}
 	}
 	for _, tree := range c.s.trees {
-		if l := tree.layer; l != nil && l.canRename && len(c.sources) > maxFsync {
+		if l := tree.layer; l != nil && l.canRename && len(c.sources) > 0 && len(c.all) > maxFsync {
 			if err := l.sync(); err != nil {
 				return err
 			}
@@ -52,8 +52,8 @@ func (c *commit) prepare() error {
 	return nil
 }
 
-// maxFsync limits the number of files that are synchronized one at a time. For more, the
-// whole file system is synchronized.
+// maxFsync limits the number of changes for which the files of a layer are synchronized one at
+// a time. For more changes the whole file system of the layer is synchronized.
 const maxFsync = 64
 
 // prepareInLayer makes a node of a layer, with all its entries, ready to be renamed from
@@ -67,10 +67,30 @@ func (c *commit) prepareInLayer(tree *Tree, n *Node) error {
 		return err
 	}
 	c.sources[n] = location{l.upper, n.upper.rel}
+	if len(c.all) <= maxFsync {
+		if err := fsyncBelow(n); err != nil { // while it has rights to open them
+			return err
+		}
+	}
 	if err := setRealModes(n, true); err != nil {
 		return err
 	}
 	return n.upper.prepareForRename(len(c.all) <= maxFsync)
+}
+
+// fsyncBelow waits until the disk has all that a layer has in a new directory.
+func fsyncBelow(dir *Node) error {
+	for _, n := range dir.children {
+		if n.upper != nil {
+			if err := n.upper.prepareForRename(true); err != nil {
+				return err
+			}
+		}
+		if err := fsyncBelow(n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // setRealModes gives the nodes below a new directory of a layer their real modes, if
