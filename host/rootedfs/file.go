@@ -24,7 +24,7 @@ type Entry struct {
 	Next     uint64 // the cookie of the next entry
 }
 
-// OmitTime, in the place of a time, leaves the time of a file unchanged.
+// OmitTime takes the place of a time, and leaves the time of a file unchanged.
 const OmitTime int64 = math.MinInt64
 
 // RefuseHardLinks returns EACCES for a regular file that has several hard links: a change

@@ -139,7 +139,7 @@ func Request() llm.Request {
 // A Feature is an ability that some wire formats lack.
 type Feature string
 
-// TextArguments: the arguments of a call are text, which may be malformed. Without it they
+// TextArguments is a wire format in which the arguments of a call are text, which may be malformed. Without it they
 // are JSON.
 const TextArguments Feature = "arguments that are text"
 
