@@ -338,7 +338,7 @@ func TestCommandsThatDescribeThemselves(t *testing.T) {
 		"another type":       {saying(1, `{"name":1}`), "is not valid"},
 		"parameters":         {saying(1, `{"name":"a","description":"b","parameters":[]}`), "is not valid"},
 		"a parameter":        {saying(1, `{"name":"a","description":"b","parameters":{"x":"string"}}`), `parameter "x" is not an object`},
-		"a type":             {saying(1, `{"name":"a","description":"b","parameters":{"x":{"type":"path"}}}`), "is not a JSON Schema"},
+		"a type":             {saying(1, `{"name":"a","description":"b","parameters":{"x":{"type":"path"}}}`), "is not a supported JSON Schema"},
 		"a deep parameter":   {saying(1, `{"name":"a","description":"b","parameters":{"x":`+deep+`}}`), "nests deeper"},
 		"a failure":          {saying(1, `{"name":"a","description":"b"}`, w.CmdExitWith(2)), "exited with code 2"},
 		"a crash":            {saying(1, `{"name":"a","description":"b"}`, w.Unreachable()), "did not end well"},
