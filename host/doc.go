@@ -136,6 +136,30 @@
 // image, sdk/go/patch reads patches, sdk/go/charset finds the encoding of text, and
 // sdk/go/filename writes names as text. wit is the source of truth of the ABI.
 //
+// # Public packages
+//
+// A program that embeds Stockade imports these packages. Their exported declarations change
+// with a line in the changelog. All other packages are parts of the program, and may
+// change in any commit: do not import them.
+//
+//	door               opens sessions, makes calls and runs turns
+//	agent              the use of models in a turn, and the content of the model's context
+//	dispatch           the Approver, which answers questions
+//	egress             the way out to the network, if it is not the usual one
+//	instructions       a project's instructions for agents
+//	jail               the confinement of commands
+//	llm                messages and the Model interface, for a model of your own
+//	llm/provider       the options of a provider
+//	policy             rules, limits, questions and answers
+//	policy/network     rules about hosts
+//	redact             removes texts from everything that leaves the process
+//	sandbox            options of the sandbox, and its child process
+//	secret             the stores of secrets
+//	services           secrets, requests and processes of your own
+//	session            events and the log
+//	tool               definitions, calls and results of tools
+//	undo               the outcome of undoing a turn
+//
 // # Words
 //
 // A turn goes from a prompt to its answer; a step is one reply of the model. A
