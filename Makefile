@@ -94,6 +94,7 @@ test-%: build
 	@test -n "$(if $(value long-$*),yes)" || { echo 'there is no test $*: make lists them'; exit 2; }
 	$(long-$*)
 
+long-clone = dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && git clone -q . "$$dir" && cd "$$dir" && $(GO) build -trimpath ./cmd/stockade && ./stockade --version 2>&1 | head -n 1 | grep -F 'Run `make build`' && $(GO) vet ./... && REQUIRE_GUESTS= $(TEST) ./... # build, vet and test a clone with Go alone
 long-whole = $(TEST) -count 1 -timeout 30m $(addprefix ./host/,rootedfs sandbox sandbox/wasi selftest stage) ./cmd/stockade -whole # run all rounds of what make test runs a round of
 long-fuel = cd host/internal/fueltest && $(GO) test ./... # run the specification suites with code that counts, next to code that does not
 long-engine-memory = $(TEST) -count 1 -timeout 60m -run TestLoopsAreBounded ./host/sandbox -loops -loop-long $(or $(N),2s) # measure the memory of each instruction and host function in a loop (N=2s)
