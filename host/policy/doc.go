@@ -12,13 +12,12 @@
 // ([tool.Allowance]), as far as all layers permit it. It does not get the mounts and
 // hosts that are open to other tools.
 //
-// Rules come in layers: administrator, user, project, environment, flags. The
-// [Ceiling] is what all layers together permit. [Narrow] combines ceilings, and no
-// layer widens another. A rule that allows is an answer to a question: it counts only
-// as far as the ceiling permits. A rule names a tool, conditions on its arguments,
-// risks and callers. Deny wins over ask, and ask wins over allow. If the text of a call
-// does not show whether a rule applies, a rule that allows does not count, and a rule
-// that denies asks. Rules see names, not files.
+// Rules come in layers: administrator, user, project, environment, flags. The [Ceiling] is
+// what all layers together permit. [Narrow] combines ceilings, and no layer widens another. A
+// rule that allows is an answer to a question: it counts only as far as the ceiling permits. A
+// rule names a tool, conditions on its arguments, risks and callers. Deny wins over ask, and
+// ask wins over allow. If the text of a call does not show whether a rule applies, a rule that
+// allows does not count, and a rule that denies asks. Rules see names, not files.
 //
 // Some calls fail whatever a person answers, and are denied without a question: a call
 // for a file that is in no mount, for a closed path, or for a host that cannot be
@@ -28,9 +27,8 @@
 // A dangerous command asks even if a rule allows it, unless a flag of this run allows
 // exactly this command. This helps people; it is no protection.
 //
-// A remembered answer is bound to the tool as it was ([Binding]). An answer for a
-// session also wins over the person's own rules that ask. Rules of other layers that
-// ask do so each time.
+// A remembered answer is bound to the tool as it was ([Binding]). An answer for a session also
+// wins over the person's own rules that ask. Rules of other layers that ask do so each time.
 //
 // Five packages below this one know nothing of decisions: command reads command lines,
 // gitconfig reads configurations of git, match compares arguments with conditions,
