@@ -2,10 +2,10 @@ package tool
 
 import "github.com/stockade-dev/stockade/sdk/go/internal/abi"
 
-// Image is an image in a result, which the model sees. The host passes on at most eight
-// images of a result, with 7.5 MiB together. Each must be a PNG, JPEG, GIF or WebP as Mime
-// says, of at most 3.75 MiB and 8000 pixels a side, see package picture. For any other
-// image the model gets the reason why it was left out.
+// Image is an image in a result, which the model sees. The host passes on at most eight images
+// of a result, with 7.5 MiB together. Each must be a PNG, JPEG, GIF or WebP as Mime says, of
+// at most 3.75 MiB and 8000 pixels a side, see package picture. For any other image the model
+// gets the reason why it was left out.
 type Image struct {
 	Mime string // such as "image/png"
 	Data []byte
