@@ -28,7 +28,7 @@ type Ceiling struct {
 	BaseURLs             []List    // literal base URLs of providers; "" is the provider's own
 	Registries           []List    // HOST or HOST/PATH: modules may be added from there, and from below
 	Hidden               []Setting // paths that no guest sees
-	DisabledCapabilities []Setting // [ExecKey] or one like it: tools with this capability are off
+	DisabledCapabilities []Setting // [ExecKey] or a key like this: tools with the capability are off
 	DisabledNames        []Setting // names of tools and modules that are off
 
 	Limits map[string]Limit // highest values of settings, by key in agent.toml; durations in nanoseconds

@@ -29,7 +29,7 @@ type NamedFile struct {
 	// Path is the path on the host, with symbolic links resolved. Empty: no mount shows it, or
 	// a link leads out of the mount.
 	Path         string
-	Regular      bool // set if the file exists and is a regular one
+	Regular      bool // set if it exists and is a regular file
 	InRepository bool // set if it belongs to a git repository whose directory is not called .git
 }
 
@@ -50,7 +50,7 @@ type Decision struct {
 	mustAsk           bool        // set if a rule or bound asks or denies: no rule that allows can answer
 	flagAllowsCommand bool        // set if a flag of this run allows exactly this command
 	flagAllowsCall    bool        // set if a flag of this run allows the call
-	askAnywayReason   string      // reason to ask about a process even if a rule allows it; empty: none
+	askAnywayReason   string      // reason to ask about a process even if a rule allows the call; empty: none
 	execNetwork       bool        // set if the process asks for the network
 	changes           ChangesMode // mode for the changes of the process; empty: there is no process
 	ruleChanges       ChangesMode // mode that the deciding rule sets; empty: it sets none

@@ -23,7 +23,7 @@ type Mount struct {
 }
 
 // ErrChanged is wrapped by the error of a commit that was refused because the host's files
-// have changed since the call saw them. The commit has changed nothing.
+// have changed meanwhile. The commit has changed nothing.
 var ErrChanged = errors.New("changed meanwhile")
 
 // ErrUntidy is wrapped by the error of a commit that has made all changes but could not clean

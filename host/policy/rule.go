@@ -71,8 +71,8 @@ type Rule struct {
 	// conditions name. A path is absolute, or relative to the working directory of the call.
 	Reads   []string
 	Changes ChangesMode // mode for the changes of the command; empty: the rule sets none
-	// Below restricts a rule that allows to calls that change only this directory and files
-	// below it. It is absolute, or relative to the working directory of the call. Such a rule
+	// Below restricts a rule that allows to calls that change only files in this directory, at
+	// any depth. It is absolute, or relative to the working directory of the call. Such a rule
 	// counts only after a call has run on a stage. Empty: no such restriction.
 	Below string
 	// HistoryDir makes the rule one about histories: it decides whether commands of the tool

@@ -279,9 +279,9 @@ func (d Decision) specialPaths() []specialPath {
 	return d.reads
 }
 
-// namedRule returns the smallest rule that allows the call and names its special paths: a path
-// that an argument names, if it is the only one, or all files that a command reads. It fails
-// if no such rule can be written.
+// namedRule returns the smallest rule that allows the call and names its special paths: the
+// only path, if an argument names it, or all files that a command reads. It fails if no such
+// rule can be written.
 func (d Decision) namedRule() (Rule, bool) {
 	special := d.specialPaths()
 	r := d.minimalRule()

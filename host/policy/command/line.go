@@ -26,8 +26,8 @@ type Line struct {
 	file *syntax.File // nil: the line needs no parser, or cannot be parsed
 }
 
-// StartsOneProgram reports whether the line starts exactly one program that, as far as is
-// known, starts no other.
+// StartsOneProgram reports whether the line starts exactly one program which, as far as is
+// known, starts no other program.
 func (l Line) StartsOneProgram() bool { return l.Literal && !RunsOthers(l.Commands[0]) }
 
 // Limits of a command that is parsed, because the parser's stack grows with each bracket. The words

@@ -261,8 +261,8 @@ func (c *Condition) Holds(args *Arguments, strict bool) Truth {
 	return out
 }
 
-// missing returns the result for an argument that does not exist: No, except that a missing
-// path stands for the working directory in a rule that does not allow.
+// missing returns the result for an argument that does not exist: No. In a rule that does not
+// allow, a missing path stands for the working directory.
 func (c *Condition) missing(args *Arguments, strict bool) Truth {
 	if c.kind != Path || strict {
 		return No

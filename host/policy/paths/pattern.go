@@ -83,7 +83,7 @@ func (p Pattern) Match(name string) bool {
 	return matchSegments(p.segments, segmentsOf(name))
 }
 
-// Covers reports whether the pattern matches a host path or a directory above it.
+// Covers reports whether the pattern matches a host path or one of the directories above.
 func (p Pattern) Covers(host string) bool {
 	segments := segmentsOf(filepath.ToSlash(host))
 	for n := len(segments); n >= 0; n-- {
