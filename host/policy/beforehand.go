@@ -17,7 +17,7 @@ type AnswerError struct {
 	Fault   AnswerFault
 	Tool    string    // name of the tool, not an alias; empty: no such tool, or no rule
 	What    string    // the fault, in words
-	Lint    tool.Hint // for FaultNeverCounts: the fault, not yet in words
+	Lint    tool.Hint // the fault FaultNeverCounts as a value; nil for other faults
 	Instead string    // a rule without the fault, COMMAND standing for a command; empty: none is known
 }
 

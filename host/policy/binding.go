@@ -23,7 +23,7 @@ type Binding struct {
 	Description, Schema, Capabilities string         // SHA-256 in hex of three texts in the tool's manifest
 	Texts                             tool.SpecTexts // texts of these digests, to show a change; not bound
 
-	digest string // for a signed module: "sha256:" and its digest; otherwise empty
+	digest string // digest of a signed module, after "sha256:"; empty for other modules
 }
 
 // bind returns the binding to a tool as it is now.

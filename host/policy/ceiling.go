@@ -20,25 +20,25 @@ import (
 // A field of type []List or []ModuleList has one list for each layer that restricts it, and a
 // value has to be in all lists. An empty list permits nothing.
 type Ceiling struct {
-	Rules                []Rule // rules that deny or ask
-	Modules              []ModuleList
-	Directories          []List    // patterns of directories that may be mounted, with everything below
-	Hosts                []List    // hosts that may be reached: a name, an address or *.NAME
-	Providers            []List    // names of the model providers that may be used
-	BaseURLs             []List    // literal base URLs of providers; "" is the provider's own
-	Registries           []List    // HOST or HOST/PATH: modules may be added from there, and from below
-	Hidden               []Setting // paths that no guest sees
-	DisabledCapabilities []Setting // [ExecKey] or a key like this: tools with the capability are off
-	DisabledNames        []Setting // names of tools and modules that are off
+	Rules                []Rule       // rules that deny or ask
+	Modules              []ModuleList // modules that may run
+	Directories          []List       // patterns of directories that may be mounted, with everything below
+	Hosts                []List       // hosts that may be reached: a name, an address or *.NAME
+	Providers            []List       // names of the model providers that may be used
+	BaseURLs             []List       // literal base URLs of providers; "" is the provider's own
+	Registries           []List       // HOST or HOST/PATH: modules may be added from there, and from below
+	Hidden               []Setting    // paths that no guest sees
+	DisabledCapabilities []Setting    // [ExecKey] or a similar key: tools that ask for the capability are off
+	DisabledNames        []Setting    // names of tools and modules that are off
 
 	Limits map[string]Limit // highest values of settings, by key in agent.toml; durations in nanoseconds
 
 	MinTier       *Limit    // lowest tier in which a process may run; nil: any
 	Changes       *Limit    // widest [ChangesMode] of a process, as position in changesModes; nil: any
-	AskFirst      []Setting // not empty: every process asks before it runs
+	AskFirst      []Setting // not empty: a process that asks does so before it runs
 	SignedOnly    []Setting // not empty: only modules with a verified signature run
 	ModulesClosed []Setting // not empty: no module is added
-	Confirm       []Setting // not empty: every call asks
+	Confirm       []Setting // not empty: calls ask even if a rule allows them
 	AuditExports  []Setting // directories to export each session to; "" asks for the log alone
 }
 
@@ -76,7 +76,7 @@ type Provenance struct {
 	Origin string // FILE: KEY
 }
 
-// decider returns the decider for the bound rule that is written at this place.
+// decider returns the decider for a bound that is written at this place; rule names the bound.
 func (f Provenance) decider(rule string) Decider {
 	return Decider{Rule: rule, Source: f.Source, Origin: f.Origin}
 }

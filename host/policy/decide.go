@@ -315,8 +315,8 @@ type Decider struct {
 	Origin string `json:"origin,omitempty"`
 	Calls  int    `json:"calls,omitempty"` // calls that the rule permits, all used up; 0: no such rule
 
-	tier Tier   // for [MinTierKey]: tier in which the process would run
-	name string // for [OffKey]: name of the tool or module in the list
+	tier Tier   // tier in which a process would run, if Rule is [MinTierKey]
+	name string // name of the tool or module in the list, if Rule is [OffKey]
 }
 
 func (r *Rule) decider() Decider {

@@ -20,8 +20,8 @@ type Explanation struct {
 	Reason    string    `json:"reason"`
 	Also      []Decider `json:"also,omitempty"`   // other rules and bounds with the same effect
 	HintText  string    `json:"change,omitempty"` // smallest change that would allow the call, in words
-	Hint      tool.Hint `json:"-"`                // the same, not yet in words
-	AllowRule string    `json:"allow,omitempty"`  // smallest rule that would allow the call; empty: none would
+	Hint      tool.Hint `json:"-"`                // HintText as a value
+	AllowRule string    `json:"allow,omitempty"`  // smallest rule that would allow the call; may be empty
 	Tier      *Tier     `json:"tier,omitempty"`   // tier in which the process would run; nil: no process
 	// Changes is the mode for the changes of the process; empty: no process. AskFirstReason is
 	// the reason to ask before it runs; empty: it can run before the answer, or there is no

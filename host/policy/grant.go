@@ -54,8 +54,8 @@ type grant struct {
 	masked               []string
 	opened               paths.Opened
 	limits               Limits
-	limitCaps            map[string]Limit  // by key of the limit: its highest value in the ceiling
-	limitOrigins         map[string]string // by key of the limit: the place where it is set
+	limitCaps            map[string]Limit  // highest values of limits in the ceiling, by key
+	limitOrigins         map[string]string // places where limits are set, by key
 	secrets              []tool.Secret
 	hasStore             bool
 	modes                map[string]bool

@@ -17,7 +17,7 @@ type History struct {
 	Names      []string // some of the files in the history that look like secrets
 	Whole      bool     // set if everything that references lead to was searched
 	Commits    int      // number of commits that were searched
-	Tips       []string // commits up to which nothing was found
+	Tips       []string // commits that a later search can leave out, with all that they lead to
 	At         string   // the state of the repository at the time of the search
 }
 
@@ -96,7 +96,7 @@ func (d Decision) HistoryRules(allow bool, scope Scope) (out []Rule) {
 	return out
 }
 
-// historyQuestion turns a question into one about histories.
+// historyQuestion turns a question about the call into one about histories.
 func (d Decision) historyQuestion(q Question) Question {
 	q.Command, q.AskFirstReason, q.Paths, q.Network, q.Histories = "", "", nil, nil, d.histories
 	q.Warning, q.Scopes, q.Rules = "", []Scope{ScopeSession}, map[Scope]string{}

@@ -5,7 +5,9 @@ import (
 	"time"
 )
 
-// Limits holds the limits of one call; sizes are in bytes. A zero field stands for the default.
+// Limits holds the limits of one call; sizes are in bytes. A zero field stands for the default. At its
+// limit of time, fuel or host calls, a call is ended. Further memory, requests and stored data are
+// refused. Results, output and logs are cut.
 type Limits struct {
 	Timeout     time.Duration // wall clock, from before the guest starts
 	MemoryBytes uint64        // linear memory of the guest
@@ -23,9 +25,9 @@ type Limits struct {
 	ExecTimeoutMax  time.Duration // highest time that a call can set for a command
 	ExecOutputBytes int           // size of a command's output, head and tail together
 
-	HTTPTimeout       time.Duration // time of a request with its redirects, or of a command's silent connection
+	HTTPTimeout       time.Duration // time of a request with its redirects, or of silence on a connection
 	HTTPRequests      int           // requests of a call; redirects and connections of a command count
-	HTTPSentBytes     int           // size of all requests of a call (URLs, headers, bodies); all a command sends
+	HTTPSentBytes     int           // size of all requests of a call (URLs, headers, bodies), or of its command
 	HTTPResponseBytes int           // size of the body of one response, as received, and again decompressed
 }
 

@@ -14,12 +14,12 @@ import (
 // Options holds what the user has opened and answered, and what each layer permits. The zero
 // value opens nothing and has no ceiling.
 type Options struct {
-	Mounts []Mount
+	Mounts []Mount // directories that tools see, unless they have an allowance
 	// Masked holds directories that no guest sees, even inside a mount: our own
 	// configuration, data, state and cache.
 	Masked []string
-	Rules  []Rule
-	Limits Limits
+	Rules  []Rule // rules of the user, besides those in Layers
+	Limits Limits // zero fields: the defaults
 	// LimitOrigins names the place where a limit is set, for messages, by the limit's key in
 	// agent.toml. It has no entry for a default.
 	LimitOrigins map[string]string
@@ -28,7 +28,7 @@ type Options struct {
 	// internet host that no rule opens or denies, and commands that could read repository
 	// histories with secrets. Otherwise both are denied.
 	CanAsk     bool
-	ConfirmAll bool // asks before every call, safe ones too
+	ConfirmAll bool // makes every call ask that no rule allows, safe ones too
 	// Layers are the administrator, the user, the project, the environment and the flags.
 	// Together they form the ceiling, which limits Mounts, Limits, Network and Rules.
 	Layers []Layer
@@ -41,7 +41,7 @@ type Options struct {
 	// Changes selects what happens to the changes of commands; default: [ChangesStaged]. It
 	// becomes [ChangesDirect] for a command that cannot be staged.
 	Changes ChangesMode
-	// AskFirst makes every command wait for an answer before it runs, even a staged one.
+	// AskFirst makes a command that asks do so before it runs, even if its changes are staged.
 	AskFirst bool
 	// WhyNotStaged returns the reason why commands with these mounts cannot be staged, or ""
 	// if they can. It is called when a decision first needs it, once for the default mounts
@@ -76,7 +76,7 @@ type Policy struct {
 
 	mu           sync.RWMutex
 	rules        []Rule
-	index        *match.Index // of rules, without those in historyRules
+	index        *match.Index // index of rules, without those in historyRules
 	historyRules []int        // positions in rules of the rules about histories
 }
 

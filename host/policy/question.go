@@ -50,7 +50,7 @@ type Question struct {
 	Tier           Tier             // tier in which the command would run; zero also without a command
 	Warning        string           // text that the person should know before answering
 	Scopes         []Scope          // scopes that the person can choose
-	Rules          map[Scope]string // by scope, without "once": the rule that an answer creates, in words
+	Rules          map[Scope]string // words of the rule that an answer creates, by scope; none for "once"
 	BindingChanges []BindingChange  // remembered rules that no longer apply because the tool has changed
 	AllowRule      string           // rule that would have allowed the call; empty: none would
 

@@ -7,9 +7,9 @@ type Risk int
 
 // The risks.
 const (
-	RiskSafe   Risk = iota // it computes, or is built in and only reads mounted files
-	RiskMedium             // it changes mounted files, uses a secret, or reads mounted files and is not built in
-	RiskHigh               // it starts a process or reaches the network
+	RiskSafe   Risk = iota // a tool that computes, or is built in and only reads mounted files
+	RiskMedium             // one that changes mounted files, uses a secret, or reads and is not built in
+	RiskHigh               // one that starts a process or reaches the network
 )
 
 func (r Risk) String() string {
@@ -71,9 +71,9 @@ type Scope string
 
 // The scopes.
 const (
-	ScopeOnce    Scope = "once"    // for this call
-	ScopeTurn    Scope = "turn"    // for this turn of the session
-	ScopeSession Scope = "session" // until this program ends
+	ScopeOnce    Scope = "once"    // this call
+	ScopeTurn    Scope = "turn"    // calls in this turn of the session
+	ScopeSession Scope = "session" // calls until this program ends
 	ScopeProject Scope = "project" // remembered, for calls in this workspace
 	ScopeAlways  Scope = "always"  // remembered, for calls in any workspace
 

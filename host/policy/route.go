@@ -3,7 +3,7 @@ package policy
 // Route is the way to the network that a layer imposes on everybody. Only the administrator's
 // counts. The zero value leaves the way to the user's settings.
 type Route struct {
-	Proxy   *Proxy
+	Proxy   *Proxy    // nil: the proxy of the user's settings
 	CAFiles []Setting // files of certificate authorities, besides the system's and the user's
 }
 

@@ -409,9 +409,9 @@ func (r *Rule) isExactFlag(arg string) bool {
 	return r.Source == SourceFlag && slices.ContainsFunc(r.Where, func(c match.Condition) bool { return c.Arg() == arg && c.Kind() == match.Equal && !c.Not() })
 }
 
-// mayStart reports whether a rule that allows a process counts. If processes are confined,
-// every rule does. Otherwise the rule must name the command, and holds only for this run. A
-// remembered rule must not match any command.
+// mayStart reports whether a rule that allows a process counts. A remembered rule counts only
+// if its command may be remembered, see [checkRememberable]. Below [TierConfined], the rule
+// must also name the command, and hold only for this run.
 func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 	exec := e.Capabilities.Exec
 	return r.checkRemembered(exec) == nil && (r.namesCommand(exec) && !r.remembered() || p.tier() >= TierConfined)

@@ -17,7 +17,7 @@ type traffic struct {
 	mu       sync.Mutex // guards the rest
 	requests int
 	sent     int64                    // bytes sent to all hosts
-	byHost   map[string]*tool.Traffic // by [network.Decision.String]; nil: none yet
+	byHost   map[string]*tool.Traffic // accounts, by [network.Decision.String]; nil: none yet
 }
 
 // account returns the account of a host; mu is held. At most 128 hosts have their own account,

@@ -50,10 +50,10 @@ type Condition struct {
 	host      network.Pattern
 	words     command.Pattern
 	re        *regexp.Regexp
-	steps     int // for Pattern: work units for each byte of a value
+	steps     int // work units for each byte of a value, for Pattern
 	oneOf     []string
 	max       float64
-	canonical string // for Equal: the value as canonical JSON
+	canonical string // the value as canonical JSON, for Equal
 }
 
 // NewCondition returns a condition on an argument. arg is its name, or a JSON pointer

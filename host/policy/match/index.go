@@ -17,10 +17,10 @@ import (
 // looked up under every key that its arguments can have: each directory above a path, each
 // beginning of a command. If an argument is ambiguous, all rules about it are candidates.
 type Index struct {
-	unkeyed map[string][]int       // by tool: rules without a condition that has a key
+	unkeyed map[string][]int       // rules without a condition that has a key, by tool
 	keyed   map[ruleKey][]int      // the other rules, by key
-	kinds   map[string][]argOfKind // by tool: the arguments and kinds of its keyed rules
-	all     map[ruleKey][]int      // by key with an empty text: all keyed rules about this argument and kind
+	kinds   map[string][]argOfKind // arguments and kinds of keyed rules, by tool
+	all     map[ruleKey][]int      // all keyed rules about an argument and kind, by key with an empty text
 }
 
 type argOfKind struct {

@@ -15,7 +15,7 @@ import (
 // equal. The zero value is no host, and no rule matches it.
 type Host struct {
 	name string     // lower case, A-labels, no dot at the end; empty for an address
-	addr netip.Addr // without a zone; the zero Addr for a name
+	addr netip.Addr // address without a zone; the zero Addr for a name
 }
 
 // Limits of a name, from RFC 1035; a longer one is no host.

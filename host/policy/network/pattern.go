@@ -10,7 +10,7 @@ import (
 // Pattern matches hosts: one name or address, or "*.NAME" for all subdomains of NAME, at
 // any depth and without NAME itself. Labels are compared whole.
 type Pattern struct {
-	name       string // as returned by nameOf
+	name       string // name or address, as returned by nameOf
 	subdomains bool   // set for "*.NAME"
 }
 

@@ -7,8 +7,8 @@ import "strings"
 // results are the same as those of [SpecialForRead], [SpecialForChange] and [SpecialForMove]
 // for the whole path. Its methods are safe for concurrent use.
 type Dir struct {
-	given     trail // for the names of the path
-	originals trail // for the same names, those of backups replaced by the original names
+	given     trail // rests after the names of the path
+	originals trail // rests after the same names, but original names instead of those of backups
 	backup    bool  // set if a name is that of a backup; otherwise both trails are the same
 }
 

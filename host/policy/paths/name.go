@@ -203,11 +203,11 @@ type specialEntry struct {
 
 // index holds the entries of the list, by the first names of their patterns.
 type index struct {
-	byName     map[string][]*specialEntry // without a star, by the folded name
-	byShort    map[string][]*specialEntry // by short6
-	byEnd      [256][]*specialEntry       // with a star at the beginning, by the last byte
-	byStart    [256][]*specialEntry       // with a star at the end, by the first byte
-	repository []*specialEntry            // the closed entries below .git, by no name
+	byName     map[string][]*specialEntry // entries without a star, by the folded name
+	byShort    map[string][]*specialEntry // the same entries and those in byStart, by short6
+	byEnd      [256][]*specialEntry       // entries with a star at the beginning, by the last byte
+	byStart    [256][]*specialEntry       // entries with a star at the end, by the first byte
+	repository []*specialEntry            // closed entries below .git, in the order of the list
 }
 
 var specialIndex = sync.OnceValue(func() *index {

@@ -14,7 +14,7 @@ import (
 // meaning in other kinds of patterns are refused.
 type Pattern struct {
 	segments []string
-	literal  string // see Literal
+	literal  string // result of Literal
 }
 
 // MaxPattern limits the length of a pattern, in bytes; a longer one is an error.
