@@ -57,8 +57,8 @@ func base64Forms(value string, add func(string)) {
 func percentForms(value string, add func(string)) {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	for _, e := range []struct {
-		kept string
-		plus bool // for a space
+		kept string // characters that are not encoded
+		plus bool   // set if a space becomes a plus sign
 	}{
 		{"", false},                                  // everything is encoded
 		{letters, false},                             //
@@ -120,7 +120,7 @@ func diffForms(value string, add func(string)) {
 	}
 }
 
-// ascii replaces characters beyond ASCII by escapes in this format.
+// ascii replaces characters beyond ASCII by escapes; format is that of a UTF-16 unit.
 func ascii(text, format string) string {
 	var b strings.Builder
 	for _, r := range text {

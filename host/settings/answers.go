@@ -15,7 +15,7 @@ import (
 
 // Answer is a remembered rule: a person's answer "always" or "project" to a question.
 type Answer struct {
-	Rule    string    `toml:"rule"`              // in the form of [policy.ParseRule]
+	Rule    string    `toml:"rule"`              // rule in the form of [policy.ParseRule]
 	Project string    `toml:"project,omitempty"` // workspace in which it holds; empty: any workspace
 	Added   time.Time `toml:"added"`
 	// The binding of the rule, see [policy.Binding]. When a part changes, the rule applies no more.

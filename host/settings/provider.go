@@ -20,7 +20,7 @@ import (
 
 // Keys are the places that keys of providers come from.
 type Keys struct {
-	Env     func(string) string
+	Env     func(string) string // returns an environment variable; empty: it is not set
 	Secrets *secret.Vault
 }
 

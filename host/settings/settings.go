@@ -32,7 +32,7 @@ import (
 type Options struct {
 	Env       func(string) string
 	Workspace string   // absolute, without symbolic links
-	Flags     []Flag   // they win over files and variables; a flag without a value is ignored
+	Flags     []Flag   // settings that win over files and variables; a flag without a value is ignored
 	Deny      []string // rules of --deny
 	// Ask asks a person whether to trust a workspace's file with keys that need trust. was is
 	// the trust in an earlier content, or the zero Trust. Nil: nobody can be asked, and these
@@ -55,13 +55,13 @@ type Flag struct{ Name, Key, Value string }
 
 // Settings holds the merged settings of a run. Copies share their maps and slices.
 type Settings struct {
-	Config            config.Config
+	Config            config.Config    // the merged settings, lowered to Ceiling
 	UntrustedWarnings []config.Warning // warnings about keys of the workspace's file that wait for trust
 	Layers            []policy.Layer
 	Ceiling           policy.Ceiling // the ceiling of all layers
 	Dirs              Dirs
 	Workspace         string
-	Warn              func(text, hint string) // as in Options
+	Warn              func(text, hint string) // receives warnings, as in Options
 }
 
 // Error is a fault in the settings, or the reason not to believe them, with a remedy.
