@@ -68,7 +68,7 @@ func Likely(part []byte) (forms []Form) {
 	for _, f := range []struct {
 		form    Form
 		script  *unicode.RangeTable
-		percent int // of the characters beyond ASCII
+		percent int // least share of the script among the characters beyond ASCII
 	}{
 		{"gbk", unicode.Han, 66}, {"big5", unicode.Han, 66}, {"shift_jis", unicode.Hiragana, 25}, {"euc-jp", unicode.Hiragana, 25},
 		{"euc-kr", unicode.Hangul, 66}, {"windows-1251", unicode.Cyrillic, 50}, {"koi8-r", unicode.Cyrillic, 50},

@@ -36,7 +36,7 @@ func isUTF16(head []byte) bool {
 // Line is a line that matches, or a line of context.
 type Line struct {
 	Number  uint64 // counted from 1
-	Text    []byte // valid UTF-8, at most Chars characters; only until Emit returns
+	Text    []byte // valid UTF-8, at most Chars characters; Emit must not keep it
 	Matches bool
 	Before  bool // set for context that comes before the next match
 	Cut     bool // set if the line has more characters than Text
@@ -56,11 +56,11 @@ type Scanner struct {
 	Pattern *Pattern
 	Context int              // lines of context before and after each match
 	Chars   int              // most characters of a line that are returned; the rest is cut
-	Check   func() error     // called at least every few tens of milliseconds; its error ends the scan
+	Check   func() error     // called before each read, and now and then in between; its error ends the scan
 	Emit    func(Line) error // receives the lines in order; its error ends the scan
 
 	buf       []byte
-	sightings []sighting // by needle, for the current block
+	sightings []sighting // sightings of the needles in the current block, in the same order
 
 	// For the current file:
 	work   Work

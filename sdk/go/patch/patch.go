@@ -16,7 +16,7 @@ import (
 	"sync"
 )
 
-// Limits of the bytes, files and hunks of a patch. A larger patch is an error.
+// Limits of a patch: its bytes, files and hunks. A larger patch is an error.
 const (
 	MaxBytes = 1 << 20
 	MaxFiles = 128
@@ -51,7 +51,7 @@ type File struct {
 	Path   string // path of the file, in the form of package filename
 	MoveTo string // new path of an updated file; empty: the path stays
 	Mode   string // [Executable] or [Plain], from a unified diff; empty: the mode stays
-	Line   int    // line of the patch at which the section begins, counted from 1
+	Line   int    // first line of the section in the patch, counted from 1
 	Text   string // content of an added file
 	Hunks  []Hunk // changes of an updated file
 }

@@ -96,7 +96,7 @@ func TooLarge(n int64) error {
 	return fmt.Errorf("%w: %d bytes, and models take %d", ErrLarge, n, MaxBytes)
 }
 
-// sizesOfPNG reads the chunks up to the final one.
+// sizesOfPNG reads all chunks; the end chunk must follow the sizes.
 func sizesOfPNG(data []byte) (width, height int, ok bool) {
 	const header = 8 + 8 + 13 + 4 // the mark, and the chunk with the sizes
 	if len(data) < header || string(data[12:16]) != "IHDR" {
@@ -152,7 +152,7 @@ func sizesOfJPEG(data []byte) (width, height int, ok bool) {
 	return 0, 0, false
 }
 
-// sizesOfGIF reads the blocks up to the final one.
+// sizesOfGIF reads all blocks; the end block must be there.
 func sizesOfGIF(data []byte) (width, height int, ok bool) {
 	if len(data) < 13 {
 		return 0, 0, false

@@ -30,7 +30,8 @@ var (
 	ErrUnavailable = abi.Sentinel("search unavailable: the program does not run as a Stockade module", errors.ErrUnsupported)
 )
 
-// MaxNames limits the names of one call, in bytes; each name counts one byte more.
+// MaxNames limits the names of one call together, in bytes, with one more for each name. With
+// more, the call fails with ErrInvalid.
 const MaxNames = 1 << 20
 
 // Entry is an entry of a directory.
@@ -96,7 +97,7 @@ func typeOf(kind uint8) fs.FileMode {
 
 // Info holds the metadata of a file or directory.
 type Info struct {
-	Type fs.FileMode // as in [Entry]
+	Type fs.FileMode // type, as in [Entry]
 	Size int64       // bytes; 0 for a link
 	// Modified is the time of the latest change of the content, and Changed that of any
 	// change, on the host, in nanoseconds since 1970.

@@ -17,7 +17,7 @@ type Pictured interface{ Images() []Image }
 
 const (
 	contentSize  = 36 // bytes of the variant content
-	contentImage = 2  // its case image, with the mime at 4 and the data at 12
+	contentImage = 2  // case of an image, with the mime at 4 and the data at 12
 )
 
 // lowerImages lays out images as a list of contents.

@@ -32,8 +32,8 @@ var heap = struct {
 	// The lock matters although WebAssembly has one thread: a goroutine may
 	// be parked by the garbage collector in the middle of a map operation.
 	sync.Mutex
-	blocks map[uint32][]byte // by address; at least one byte each
-	frames map[uint32]*Frame // by the address of the value that a call returned
+	blocks map[uint32][]byte // blocks of at least one byte, by address
+	frames map[uint32]*Frame // frames that [Post] frees, by the address of the returned value
 }{blocks: map[uint32][]byte{}, frames: map[uint32]*Frame{}}
 
 // alloc allocates a block of size zero bytes, aligned to maxAlign. size must not be 0.
