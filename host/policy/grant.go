@@ -177,7 +177,7 @@ func (e Exec) IsPrivileged() bool {
 }
 
 // ReachesHosts reports whether the process can reach a host, which takes an answer, or a rule
-// for exactly this command. The packages that such a process fetches into caches stay there.
+// for exactly this command. Only such a process may add fetched packages to the shared caches.
 func (e Exec) ReachesHosts() bool { return !e.Network.Closed() }
 
 // MayExec reports whether the grant allows a process.

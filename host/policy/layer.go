@@ -156,7 +156,7 @@ type Tier int
 
 const (
 	TierNone     Tier = 0 // no confinement
-	TierConfined Tier = 2 // the lowest tier in which rules about commands count like others
+	TierConfined Tier = 2 // lowest tier in which a remembered rule for a command counts
 	MaxTier      Tier = 3 // the highest tier
 )
 

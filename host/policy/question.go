@@ -25,7 +25,7 @@ type Question struct {
 	Tool              string
 	Risk              Risk
 	Reason            string
-	AskingSource      Source // layer of the rule that asks; if several do, not the person's own
+	AskingSource      Source // layer of a rule that asks; the person's own only if no other asks
 	ModuleText        string // description of the tool's module
 	Command           string // exact command that would run; empty: none
 	Dir               string // working directory of the command

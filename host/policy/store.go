@@ -11,7 +11,7 @@ const (
 	SessionStoreKey = "session_store"
 )
 
-// Limits of a store, besides those in [Limits]. A call that exceeds one stores nothing.
+// Limits of a store, besides those in [Limits]. Set fails beyond each of them.
 const (
 	MaxStoreKeys       = 1000
 	MaxStoreKeyBytes   = 256      // length of a key
