@@ -12,11 +12,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// access holds the mounts and hosts that are open to a tool, if it asks for files, commands
-// or the network. They come from the options or from the tool's allowance, restricted by
-// the ceiling.
+// access holds the mounts and hosts that are open to a tool, if it asks for files, commands or
+// the network. They come from the options or from the tool's allowance, restricted by the
+// ceiling.
 type access struct {
-	fromAllowance bool // the tool has an allowance of its own
+	fromAllowance bool // set if they come from the tool's allowance
 	mounts        []Mount
 	masked        []string
 	network       *network.Network // not nil
@@ -34,7 +34,6 @@ func (p *Policy) newAccess(mounts []Mount, open *network.Network) *access {
 	return s
 }
 
-// accessOf returns the access of a tool.
 func (p *Policy) accessOf(e *tool.Entry) *access {
 	a, own := allowance(e)
 	if !own && len(e.Capabilities.Hosts) == 0 {
@@ -57,8 +56,8 @@ func (p *Policy) accessOf(e *tool.Entry) *access {
 	return kept.(*access)
 }
 
-// allowance returns the allowance of a tool. own is false for a tool with the default
-// access. A tool that was added without an allowance has an empty one.
+// allowance returns the allowance of a tool. own is false for a tool with the default access.
+// A tool that was added without an allowance has an empty one.
 func allowance(e *tool.Entry) (a tool.Allowance, own bool) {
 	if e.Allowed != nil {
 		return *e.Allowed, true
@@ -66,8 +65,8 @@ func allowance(e *tool.Entry) (a tool.Allowance, own bool) {
 	return a, e.Module.Origin == tool.OriginAdded
 }
 
-// mountsOf returns the directories of an allowance as mounts. A directory that is in both
-// lists can be written. An entry that is no clean absolute path is left out.
+// mountsOf returns the directories of an allowance as mounts. A directory in both lists can be
+// written. An entry that is no clean absolute path is left out.
 func mountsOf(a tool.Allowance) []Mount {
 	var out []Mount
 	add := func(dirs []string, write bool) {
@@ -85,8 +84,8 @@ func mountsOf(a tool.Allowance) []Mount {
 // hostsOf returns the hosts of an allowance. An entry that is no host is left out.
 func hostsOf(a tool.Allowance) []network.Rule { return hostRules(a.Hosts, network.ParseRule) }
 
-// askedBy returns the hosts that the manifest of a tool lists. Nil: it lists none and may
-// reach any that it is given.
+// askedBy returns the hosts that the manifest of a tool lists. Nil: it lists none, and the
+// tool may reach every host that it was given.
 func askedBy(e *tool.Entry) []network.Rule {
 	if len(e.Capabilities.Hosts) == 0 {
 		return nil
@@ -104,8 +103,8 @@ func hostRules(texts []string, parse func(string) (network.Rule, error)) []netwo
 	return out
 }
 
-// sees returns the mount that holds a host path, going by its name. It fails if no mount
-// does, or the path is masked: no answer opens such a path, so nobody is asked.
+// sees returns the innermost mount that holds a host path, going by its name. It fails if no
+// mount does, or the path is masked: no answer opens such a path, so nobody is asked.
 func (s *access) sees(host string) (m Mount, ok bool) {
 	for _, o := range s.mounts {
 		if paths.In(host, o.Host) && len(o.Host) > len(m.Host) { // the innermost
@@ -116,12 +115,11 @@ func (s *access) sees(host string) (m Mount, ok bool) {
 	return m, ok && !slices.ContainsFunc(s.masked, masked)
 }
 
-// Sees returns the mount of a tool that holds a host path, going by its name. It fails if
-// no mount does, or the path is masked.
+// Sees returns the innermost mount of a tool that holds a host path, going by its name. It
+// fails if no mount does, or the path is masked.
 func (p *Policy) Sees(e *tool.Entry, host string) (Mount, bool) { return p.accessOf(e).sees(host) }
 
-// allowanceText returns an allowance as text. Two different allowances have different
-// texts.
+// allowanceText returns an allowance as text. Different allowances have different texts.
 func allowanceText(a tool.Allowance) string {
 	var out []string
 	for _, part := range []struct {
@@ -144,9 +142,9 @@ func allowanceText(a tool.Allowance) string {
 	return strings.Join(out, " ")
 }
 
-// describeAllowance describes the allowance of a tool for a person, an item for each
-// directory, host, secret and right, with the layer that takes it away if one does. It is
-// nil for a tool without an allowance.
+// describeAllowance describes the allowance of a tool for a person: one text for each
+// directory, host, secret and right, with the layer that forbids it if one does. It is nil for
+// a tool without an allowance.
 func (p *Policy) describeAllowance(e *tool.Entry) []string {
 	a, own := allowance(e)
 	if !own {

@@ -13,14 +13,12 @@ import (
 // AnswerError is the error of [ParseAnswer] for a rule that cannot answer questions
 // beforehand.
 type AnswerError struct {
-	Rule  string // its text
-	Fault AnswerFault
-	Tool  string    // the tool's own name, not an alias; empty if there is no such tool or no rule
-	What  string    // the fault, in words
-	Lint  tool.Hint // for FaultNeverCounts: the fault, which the program puts into words
-	// Instead is a rule without the fault, with COMMAND in place of a command. Empty if
-	// none is known.
-	Instead string
+	Rule    string // text of the rule
+	Fault   AnswerFault
+	Tool    string    // name of the tool, not an alias; empty: no such tool, or no rule
+	What    string    // the fault, in words
+	Lint    tool.Hint // the fault FaultNeverCounts as a value; nil for other faults
+	Instead string    // a rule without the fault, COMMAND standing for a command; empty: none is known
 }
 
 func (e *AnswerError) Error() string { return fmt.Sprintf("rule %q: %s", e.Rule, e.What) }
@@ -35,12 +33,12 @@ const (
 	FaultArgument                       // the tool has no such argument
 	FaultAllCommands                    // the rule allows all commands
 	FaultNeverCounts                    // the rule applies to no call, see [Rule.Lint]
-	FaultSecrets                        // the rule does not name the secrets that the tool uses, or names others
+	FaultSecrets                        // the rule does not name exactly the secrets that the tool uses
 )
 
 // ParseAnswer parses a rule of this run that answers questions beforehand, and checks it
-// against the tools in the catalog and, where needed, the tier. A rule that never counts,
-// or allows more than its text suggests, is a mistake. The error is an *[AnswerError].
+// against the tools in the catalog and, where needed, the tier. A rule that never counts, or
+// allows more than its text suggests, is an error, too. The error is an *[AnswerError].
 func ParseAnswer(text string, catalog *tool.Catalog, tier func() Tier) (Rule, error) {
 	r, err := ParseRule(text)
 	tooWide := errors.Is(err, errTooWide)

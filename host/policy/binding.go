@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Binding holds the tool as it was when a rule was remembered. When any of it changes, the
-// rule no longer applies: the question is asked again and names the change. The zero value
+// Binding holds the tool as it was when a rule was remembered. When any part of it changes,
+// the rule no longer applies: the question is asked again and names the change. The zero value
 // binds to nothing. The configuration of a module is not part of a binding: see RATIONALE,
 // "Why is what a module is configured with no part of an answer?"
 type Binding struct {
@@ -17,16 +17,13 @@ type Binding struct {
 	// verified signature; or "sha256:" and the digest. The name is part of it because a
 	// signer has many modules.
 	Module string
-	// ABI is the version of the interface of a built-in module, as the digest of such a
-	// module changes with every release. Empty for other modules.
-	ABI string
-	// SHA-256 digests, in hex, of three texts in the tool's manifest.
-	Description, Schema, Capabilities string
-	// Texts holds the texts of these digests, so that a change can be shown. It binds
-	// nothing.
-	Texts tool.SpecTexts
+	// ABI is the version of the interface of a built-in module: the digest of such a module
+	// changes with every release. Empty for other modules.
+	ABI                               string
+	Description, Schema, Capabilities string         // SHA-256 in hex of three texts in the tool's manifest
+	Texts                             tool.SpecTexts // texts of these digests, to show a change; not bound
 
-	digest string // of a signed module: "sha256:" and its digest; otherwise empty
+	digest string // digest of a signed module, after "sha256:"; empty for other modules
 }
 
 // bind returns the binding to a tool as it is now.
@@ -48,8 +45,7 @@ func bind(e *tool.Entry) Binding {
 }
 
 // Changed returns the names of the parts that differ from the tool as it is now: "module",
-// "abi", "description", "schema", "capabilities". An empty part of the binding never
-// differs.
+// "abi", "description", "schema", "capabilities". An empty part of the binding never differs.
 func (b Binding) Changed(e *tool.Entry) []string {
 	var out []string
 	for _, part := range b.changed(bind(e)) {
@@ -58,7 +54,7 @@ func (b Binding) Changed(e *tool.Entry) []string {
 	return out
 }
 
-// changedPart is a part of a binding that differs, with the texts that a person is shown.
+// changedPart is a part of a binding that differs, with its texts for a person.
 type changedPart struct{ name, was, is string }
 
 func (b Binding) changed(now Binding) []changedPart {
@@ -90,8 +86,8 @@ type BindingChange struct {
 	Was, Now Binding
 }
 
-// InWords describes each change in two lines: the old text and the new one. The tool's own
-// texts appear in it unchanged and must not be trusted.
+// InWords describes each change in two lines: the old text and the new one. These texts of the
+// tool are unchanged and must not be trusted.
 func (c BindingChange) InWords() []string {
 	out := []string{fmt.Sprintf("the rule %q, which you had remembered, does not hold any more, because this changed:", c.Rule)}
 	for _, part := range c.Was.changed(c.Now) {

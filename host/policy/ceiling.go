@@ -14,35 +14,32 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Ceiling limits what may be permitted. Its zero value permits everything. [Narrow]
-// combines ceilings; no operation widens one.
+// Ceiling limits what may be permitted. Its zero value permits everything. [Narrow] combines
+// ceilings; no operation widens one.
 //
-// A field of type []List or []ModuleList has one list for each layer that sets one, and a
-// value has to be in all of them. An empty list permits nothing. A layer without a
-// restriction has no list.
+// A field of type []List or []ModuleList has one list for each layer that restricts it, and a
+// value has to be in all lists. An empty list permits nothing.
 type Ceiling struct {
-	Rules                []Rule // rules that deny or ask
-	Modules              []ModuleList
-	Directories          []List    // patterns of directories that may be mounted; each covers what is below
-	Hosts                []List    // hosts, or *.NAME
-	Providers            []List    // providers of models
-	BaseURLs             []List    // literal base URLs of providers; "" is the provider's own
-	Registries           []List    // HOST or HOST/PATH: modules may be added from this place, or from below
-	Hidden               []Setting // paths that no guest sees
-	DisabledCapabilities []Setting // [ExecKey], [FilesKey], [NetworkKey] or [StoreSwitchKey]: tools that ask for it are off
-	DisabledNames        []Setting // names of tools and modules that are off
+	Rules                []Rule       // rules that deny or ask
+	Modules              []ModuleList // modules that may run
+	Directories          []List       // patterns of directories that may be mounted, with everything below
+	Hosts                []List       // hosts that may be reached: a name, an address or *.NAME
+	Providers            []List       // names of the model providers that may be used
+	BaseURLs             []List       // literal base URLs of providers; "" is the provider's own
+	Registries           []List       // HOST or HOST/PATH: modules may be added from there, and from below
+	Hidden               []Setting    // paths that no guest sees
+	DisabledCapabilities []Setting    // [ExecKey] or a similar key: tools that ask for the capability are off
+	DisabledNames        []Setting    // names of tools and modules that are off
 
-	// Limits holds the highest value of a setting, by its key in agent.toml. Durations are
-	// in nanoseconds.
-	Limits map[string]Limit
+	Limits map[string]Limit // highest values of settings, by key in agent.toml; durations in nanoseconds
 
-	MinTier       *Limit    // the lowest tier that a process may run in
-	Changes       *Limit    // the widest [ChangesMode] of a process, as position in changesModes
-	AskFirst      []Setting // not empty: every process asks before it runs
+	MinTier       *Limit    // lowest tier in which a process may run; nil: any
+	Changes       *Limit    // widest [ChangesMode] of a process, as position in changesModes; nil: any
+	AskFirst      []Setting // not empty: a process that asks does so before it runs
 	SignedOnly    []Setting // not empty: only modules with a verified signature run
 	ModulesClosed []Setting // not empty: no module is added
-	Confirm       []Setting // not empty: every call asks
-	AuditExports  []Setting // directories into which each session is exported; "" asks for the log alone
+	Confirm       []Setting // not empty: calls ask even if a rule allows them
+	AuditExports  []Setting // directories to export each session to; "" asks for the log alone
 }
 
 // List holds the values that one layer permits.
@@ -79,15 +76,15 @@ type Provenance struct {
 	Origin string // FILE: KEY
 }
 
-// decider returns the bound of this name and place as a decider.
+// decider returns the decider for a bound that is written at this place; rule names the bound.
 func (f Provenance) decider(rule string) Decider {
 	return Decider{Rule: rule, Source: f.Source, Origin: f.Origin}
 }
 
 func (f Provenance) String() string { return strings.TrimSpace(string(f.Source) + " " + f.Origin) }
 
-// Narrow returns the ceiling that permits only what all of these permit. It is commutative,
-// associative and idempotent.
+// Narrow returns the ceiling that permits only what all of these ceilings permit. It is
+// commutative, associative and idempotent.
 func Narrow(all ...Ceiling) Ceiling {
 	var c Ceiling
 	for _, o := range all {
@@ -165,8 +162,8 @@ func (r Rule) identity() string {
 	return out
 }
 
-// lengthPrefixed encodes texts, each after its length: different texts or lists have
-// different encodings.
+// lengthPrefixed encodes texts, each after its length. Different texts or lists have different
+// encodings.
 func lengthPrefixed(first string, lists ...[]string) string {
 	var b strings.Builder
 	put := func(s string) {
@@ -196,7 +193,7 @@ func compareLimits(a, b Limit) int {
 	return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.From.String(), b.From.String()))
 }
 
-// Permits reports whether a value is in each of the lists. If not, it returns the layer
+// Permits reports whether a value is in each of the lists. If not, it returns the first layer
 // that does not permit the value.
 func Permits(lists []List, value string) (bool, Provenance) {
 	for _, l := range lists {
@@ -207,10 +204,10 @@ func Permits(lists []List, value string) (bool, Provenance) {
 	return true, Provenance{}
 }
 
-// RestrictNetwork returns the network restricted to the lists of hosts. A name in them
+// RestrictNetwork returns the network restricted to the lists of hosts. A name in a list
 // stands for any port and any protocol, as in [network.ParseListed]. An address that is not
-// public has to be listed itself, even if it belongs to a listed name. An entry that cannot
-// be the host of a connection permits nothing.
+// public has to be listed itself, even if it belongs to a listed name. An entry that cannot be
+// the host of a connection permits nothing.
 func (c Ceiling) RestrictNetwork(n *network.Network) *network.Network {
 	for _, l := range c.Hosts {
 		var rules []network.Rule
@@ -224,8 +221,8 @@ func (c Ceiling) RestrictNetwork(n *network.Network) *network.Network {
 	return n
 }
 
-// PermitsMount returns the widest form of a mount that is permitted. If a layer forbids the
-// mount or changes in it, from is that layer.
+// PermitsMount returns the mount, read-only if a layer forbids changes in it. ok is false if a
+// layer forbids the mount. from is the layer that forbids the mount or the changes.
 func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from Provenance) {
 	for _, l := range c.Directories {
 		seen, write := false, false
@@ -248,8 +245,8 @@ func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from Provenance) {
 }
 
 // PermitsAdd reports whether a module may be added. If not, it returns the reason and the
-// layer. repository is as in [Ceiling.PermitsFrom]. A module that may not run may not be
-// added either.
+// layer. repository is as in [Ceiling.PermitsFrom]. A module that may not run may not be added
+// either.
 func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, reason string, from Provenance) {
 	if ok, reason, from := c.PermitsFrom(repository); !ok {
 		return false, reason, from
@@ -257,9 +254,9 @@ func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, reason 
 	return c.mayRun(m)
 }
 
-// PermitsFrom reports whether modules may be added from a place at all, before one is
-// fetched. If not, it returns the reason and the layer. repository is HOST/PATH for a
-// registry, and empty for a file on this machine.
+// PermitsFrom reports whether modules may be added from a place at all, before one is fetched.
+// If not, it returns the reason and the layer. repository is HOST/PATH for a registry, and
+// empty for a file on this machine.
 func (c Ceiling) PermitsFrom(repository string) (ok bool, reason string, from Provenance) {
 	if len(c.ModulesClosed) > 0 {
 		return false, "modules are not added", c.ModulesClosed[0].From
@@ -285,7 +282,7 @@ type ModuleError struct {
 func (e *ModuleError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Module, e.Why, e.From) }
 
 // PermitsRun returns a *[ModuleError] if a module may not be compiled or run. The signer of
-// the module must be known before.
+// the module must already be set.
 func (c Ceiling) PermitsRun(m *tool.Module) error {
 	if ok, reason, from := c.mayRun(m); !ok {
 		return &ModuleError{m.Name, reason, from}
@@ -293,8 +290,8 @@ func (c Ceiling) PermitsRun(m *tool.Module) error {
 	return nil
 }
 
-// mayRun reports whether a module may run; otherwise it returns the reason and the layer. A
-// module that may not be added cannot be run by its path either.
+// mayRun reports whether a module may run. If not, it returns the reason and the layer. Where
+// no module may be added from a file, none may be run by its path either.
 func (c Ceiling) mayRun(m *tool.Module) (bool, string, Provenance) {
 	switch m.Origin {
 	case tool.OriginBuiltin:

@@ -12,15 +12,16 @@ import (
 )
 
 // writers are the built-in tools whose path argument names the file that they change. A rule
-// about such a path applies to every other tool that changes the file.
+// about such a path applies to every other tool that changes the file, too.
 var writers = []string{"apply_patch", "file_edit", "file_write", "insert_lines", "replace_lines"}
 
-// maxPathsPerBudget limits the number of changed paths that are checked against the rules
-// with one budget of work.
+// maxPathsPerBudget limits the number of changed paths that are checked against the rules with
+// one budget of work; the next paths get a new budget.
 const maxPathsPerBudget = 4096
 
-// aboutChanges reports whether a rule restricts the files that a tool may change: it has a
-// condition on the path argument, and is about this tool, all tools, or one of the writers.
+// aboutChanges reports whether a rule restricts the files that the tool name may change: the
+// rule denies or asks, has a condition on the path argument, and is about this tool, all
+// tools, or one of the writers.
 func (r *Rule) aboutChanges(name string) bool {
 	if r.Effect == Allow || r.Tool != name && r.Tool != AnyTool && (!slices.Contains(writers, r.Tool) || slices.Contains(writers, name)) {
 		return false
@@ -88,7 +89,7 @@ func (d *Decision) applyPathRules(changes []tool.Change) bool {
 	return true
 }
 
-// matchChangedPaths reports whether a rule applies to a call that has changed one of these
+// matchChangedPaths reports whether a rule applies to a call that has changed one of the named
 // paths. The rule may name a path absolute, or relative to the directory of the call.
 func (d *Decision) matchChangedPaths(r *Rule, names []string, work *match.Work) match.Truth {
 	as := *r // the rule applies as if it named this tool

@@ -19,7 +19,7 @@ type ChangesMode string
 // The modes, the widest first. An empty mode is not set.
 const (
 	ChangesDirect ChangesMode = "direct" // the command changes the host's files
-	ChangesStaged ChangesMode = "staged" // the host's files change once the changes are known and allowed, by a person or a rule
+	ChangesStaged ChangesMode = "staged" // the host's files change only when the changes are known and allowed
 	ChangesNone   ChangesMode = "none"   // the command can change no file
 )
 
@@ -31,7 +31,7 @@ func (c ChangesMode) AtMost(from Provenance) *Limit {
 	return &Limit{Value: int64(slices.Index(changesModes, c)), Text: strconv.Quote(string(c)), From: from}
 }
 
-// under returns the mode, or the bound if that is narrower.
+// under returns the mode, or the mode of the bound if that is narrower.
 func (c ChangesMode) under(bound *Limit) ChangesMode {
 	if bound == nil || c == "" || slices.Index(changesModes, c) <= int(bound.Value) {
 		return c
@@ -45,9 +45,9 @@ const (
 	AskKey     = "bash.ask"
 )
 
-// decideStaging sets what happens to the changes of a process, and whether the process can
-// run before the answer. It can if it reaches only files, and its changes are kept apart
-// from the host's files until they are allowed. chosen is the mode in the rule that
+// decideStaging sets the mode for the changes of a process, and the reason to ask before the
+// process runs. It needs no answer first if it reaches only files, and its changes are kept
+// apart from the host's files until they are allowed. chosen is the mode in the rule that
 // decides; empty: the rule sets none.
 func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 	c := d.entry.Capabilities
@@ -80,8 +80,8 @@ func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 	}
 }
 
-// applyDirRules decides about a call with these changes, none of them special. A rule that
-// names a directory that holds them all allows the call. differs reports whether one did.
+// applyDirRules decides about a call with these changes, none of them special. A rule with a
+// directory that holds all of them allows the call. differs reports whether a rule did.
 func (d Decision) applyDirRules(changes []tool.Change) (_ Decision, differs bool) {
 	var names []string
 	for _, c := range changes {
@@ -115,8 +115,8 @@ func (d Decision) applyDirRules(changes []tool.Change) (_ Decision, differs bool
 	return d, false
 }
 
-// dirOf returns the smallest directory that holds all changes, if the rule of an answer can
-// name it; otherwise empty.
+// dirOf returns the smallest directory that holds all changes, but .git instead of a directory
+// inside. Empty: no rule could name it, or no mount shows it.
 func (s *access) dirOf(changes []tool.Change) string {
 	dir := ""
 	for _, c := range changes {

@@ -14,10 +14,10 @@ import (
 // every rule that allows. If no rule applies, the risk decides.
 //
 // Two kinds of calls ask even if a rule allows them. A command asks if it is dangerous, may
-// reach the network or uses a secret, unless a flag of this run allows exactly this
-// command. A call asks if it names a file that looks like a secret, unless the rule names
-// that file, too. A call that could only fail is denied. Decide is pure: it reads nothing
-// but its arguments and the policy.
+// reach the network or uses a secret, unless a flag of this run allows exactly this command. A
+// call asks if it names a file that looks like a secret, unless the rule names the file, too.
+// A call that could only fail is denied. Decide is pure: it reads nothing but its arguments
+// and the policy.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision {
 	return p.decide(call, entry, facts, Ask)
 }
@@ -72,8 +72,8 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 	return d
 }
 
-// askAnyway turns a yes for a process into a question, even if a rule allows it: if the
-// command is dangerous, may reach the network or uses a secret.
+// askAnyway makes an allowed process ask if its command is dangerous, may reach the network or
+// uses a secret, unless a flag allows exactly this command.
 func (d *Decision) askAnyway(args *match.Arguments) {
 	caps := d.entry.Capabilities
 	if d.effect == Deny || caps.Exec == "" {
@@ -104,13 +104,13 @@ func (d *Decision) askAnyway(args *match.Arguments) {
 	}
 }
 
-// setOutcome sets the effect, the rule or bound that decides, and the reason.
 func (d *Decision) setOutcome(effect Effect, by Decider, reason string) {
 	d.effect, d.by, d.reason = effect, by, reason
 }
 
-// applyCeiling denies what the ceiling forbids, whatever the rules allow. It returns every
-// bound that forbids the call. tier is the tier in which a process would run.
+// applyCeiling denies a call that the ceiling forbids, whatever the rules allow. It returns
+// every bound that forbids the call; none: the call is permitted. tier returns the tier of a
+// process.
 func (p *Policy) applyCeiling(d *Decision, tier func() Tier) []Decider {
 	c := &p.ceiling
 	var out []Decider
@@ -156,13 +156,13 @@ func (p *Policy) applyCeiling(d *Decision, tier func() Tier) []Decider {
 	return out
 }
 
-// applyRules decides by the rules or, if no rule applies, by the risk. Rules that ask do
-// not count if least is Allow.
+// applyRules decides by the rules or, if no rule applies, by the risk. If least is Allow,
+// rules that ask do not count.
 func (p *Policy) applyRules(d *Decision, args *match.Arguments, least Effect) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	best, bestEffect, bestTruth := -1, Allow, match.Yes
-	var deciding []int // the positions of the rules with bestEffect; nil if that is Allow
+	var deciding []int // positions of the rules with bestEffect; nil if bestEffect is Allow
 	var over []int     // the positions of session answers that win over rules that ask
 	p.candidates(d, args, func(i int, r *Rule) {
 		answers := r.Effect == Allow && r.Source == SourceSession && len(r.Overrides) > 0
@@ -276,8 +276,8 @@ func (p *Policy) applyRules(d *Decision, args *match.Arguments, least Effect) {
 	d.reason = b.String()
 }
 
-// candidates calls try with every rule that could apply to the call, some of them more than
-// once. p.mu is held.
+// candidates calls try with every rule that could apply to the call, and its position. It may
+// call try more than once for a rule. p.mu is held.
 func (p *Policy) candidates(d *Decision, args *match.Arguments, try func(int, *Rule)) {
 	begin := func(i int) { d.work.Begin(i, p.rules[i].Source == SourceProject) }
 	for _, of := range []string{d.entry.Name, AnyTool} {
@@ -293,8 +293,8 @@ func (r *Rule) tookMost() string {
 	return fmt.Sprintf("most of them for the %s rule %.300q (%s)", r.Source, r, r.Origin)
 }
 
-// staleForNewSecret reports whether a remembered answer would apply to the call if the tool
-// did not ask for more secrets now than it did then.
+// staleForNewSecret reports whether a remembered answer does not apply to the call only
+// because the tool now asks for more secrets than when the answer was given.
 func (p *Policy) staleForNewSecret(r *Rule, d *Decision, args *match.Arguments) bool {
 	if r.Effect != Allow || r.allowsSecrets(d.entry.Capabilities.Secrets) || p.holds(&r.Binding, d.entry) {
 		return false
@@ -304,7 +304,8 @@ func (p *Policy) staleForNewSecret(r *Rule, d *Decision, args *match.Arguments) 
 	return before.matches(d, args) == match.Yes
 }
 
-// maxDeciding limits the number of rules with the same effect that a decision names.
+// maxDeciding limits the number of rules that a decision names; further ones with the same
+// effect are left out.
 const maxDeciding = 20
 
 // Decider is a rule or a bound that decides a call.
@@ -312,10 +313,10 @@ type Decider struct {
 	Rule   string `json:"rule"`
 	Source Source `json:"source"`
 	Origin string `json:"origin,omitempty"`
-	Calls  int    `json:"calls,omitempty"` // the number of calls that the rule permits, all used up; 0: no such rule
+	Calls  int    `json:"calls,omitempty"` // calls that the rule permits, all used up; 0: no such rule
 
-	tier Tier   // for [MinTierKey]: the tier in which a process would run
-	name string // for [OffKey]: the name of the tool or module in the list
+	tier Tier   // tier in which a process would run, if Rule is [MinTierKey]
+	name string // name of the tool or module in the list, if Rule is [OffKey]
 }
 
 func (r *Rule) decider() Decider {
@@ -325,7 +326,7 @@ func (r *Rule) decider() Decider {
 // byDefault returns the decider for a decision that no layer made.
 func byDefault(rule string) Decider { return Decider{Rule: rule, Source: SourceDefault} }
 
-// rank returns the position of a source in [authority]; a lower rank is named first.
+// rank returns the position of a source in [authority]; other sources come after all of these.
 func rank(s Source) int {
 	if i := slices.Index(authority, s); i >= 0 {
 		return i

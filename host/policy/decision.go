@@ -19,22 +19,22 @@ import (
 // Facts holds what is known of a call besides the call itself.
 type Facts struct {
 	EarlierCalls int         // number of earlier calls of the tool in the session
-	Files        []NamedFile // the files that the arguments name, see [PathArgs]
+	Files        []NamedFile // files that the arguments name, see [PathArgs]
 }
 
 // NamedFile is a file or directory that an argument names, whether or not it exists.
 type NamedFile struct {
 	Arg  string // name of the argument, or a JSON pointer to it
-	Name string // the argument's path, made absolute and clean
-	// Path is the same path on the host, with symbolic links resolved. Empty if no mount
-	// shows it, or a link leads out of the mount.
+	Name string // path in the argument, made absolute and clean
+	// Path is the path on the host, with symbolic links resolved. Empty: no mount shows it, or
+	// a link leads out of the mount.
 	Path         string
-	Regular      bool // it exists and is a regular file
-	InRepository bool // it belongs to a git repository whose directory is not called .git
+	Regular      bool // set if it exists and is a regular file
+	InRepository bool // set if it belongs to a git repository whose directory is not called .git
 }
 
-// Decision is the result for one call. Only [Policy.Decide] and the methods of Policy and
-// Decision make one.
+// Decision is the result for one call. Only methods of [Policy] and Decision make one. Its
+// zero value denies.
 type Decision struct {
 	policy *Policy
 	call   tool.Call
@@ -46,39 +46,39 @@ type Decision struct {
 	effect            Effect
 	risk              Risk
 	by                Decider
-	reason            string      // one clause, for a person
-	mustAsk           bool        // a rule or bound made it ask or deny: no rule that allows can answer
-	flagAllowsCommand bool        // a flag of this run allows exactly this command
-	flagAllowsCall    bool        // a flag of this run allows the call
-	askAnywayReason   string      // the reason to ask about a process even if a rule allows the call; empty: none
-	execNetwork       bool        // the process asks for the network
-	changes           ChangesMode // for a process: what happens to its changes; empty: no process
-	ruleChanges       ChangesMode // the Changes of the rule that decides; empty: it sets none
-	askFirstReason    string      // the reason to ask before the process runs; empty: it can run before the answer
+	reason            string      // reason of the decision, one clause, for a person
+	mustAsk           bool        // set if a rule or bound asks or denies: no rule that allows can answer
+	flagAllowsCommand bool        // set if a flag of this run allows exactly this command
+	flagAllowsCall    bool        // set if a flag of this run allows the call
+	askAnywayReason   string      // reason to ask about a process even if a rule allows the call; empty: none
+	execNetwork       bool        // set if the process asks for the network
+	changes           ChangesMode // mode for the changes of the process; empty: there is no process
+	ruleChanges       ChangesMode // mode that the deciding rule sets; empty: it sets none
+	askFirstReason    string      // reason to ask before the process runs; empty: it can run first
 	personalAsking    []string    // identities of the person's own rules that ask
-	othersAsk         bool        // a rule of another layer, or a bound, asks as well
-	overridden        []string    // identities of the rules that answers of this session win over
-	changedDir        string      // a directory that holds all changes of the process; empty: none that an answer can name
-	stale             []Rule      // rules that would have answered if the tool had not changed
-	uncountedRules    []Rule      // rules that would have answered if such rules counted, see [Rule.whyNeverCounts]
+	othersAsk         bool        // set if a bound, or a rule that is not the person's own, asks
+	overridden        []string    // identities of the rules that answers of this session override
+	changedDir        string      // directory with all changes of the process; empty: no rule can name one
+	stale             []Rule      // rules that would allow the call if its tool had not changed
+	uncountedRules    []Rule      // rules that allow the call but do not count, see [Rule.whyNeverCounts]
 	also              []Decider   // other rules and bounds with the same effect
 
-	opensHost string // the host that no rule opens, and that a yes opens; empty: none
+	opensHost string // host that no rule opens and that a yes opens; empty: none
 
-	diff *diff.Set // the changes as shown to a person; nil: not known yet
+	diff *diff.Set // changes as shown to a person; nil: not known yet
 
-	reads, changed []specialPath // paths that need care, and a yes for this call
-	histories      []History     // nil: the decision is about the call, and not about histories
-	hint           tool.Hint     // the way to another decision; nil: to remove the rules that decide
+	reads, changed []specialPath // secret-looking files to be read; changed paths that need a yes
+	histories      []History     // the histories that the decision is about; nil: it is about the call
+	hint           tool.Hint     // way to another decision; nil: to remove the rules that decide
 }
 
-// Effect returns allow, ask or deny.
+// Effect returns the effect: [Allow], [Ask] or [Deny].
 func (d Decision) Effect() Effect { return d.effect }
 
 // Risk returns the risk of the tool.
 func (d Decision) Risk() Risk { return d.risk }
 
-// Rule returns the text of the rule that decided. If no rule did, it is the name of the
+// Rule returns the text of the rule that decided. If no rule did, it returns the name of the
 // default, such as "risk medium".
 func (d Decision) Rule() string { return d.by.Rule }
 
@@ -88,8 +88,8 @@ func (d Decision) Source() Source { return d.by.Source }
 // Reason returns the reason of the decision, in one clause.
 func (d Decision) Reason() string { return d.reason }
 
-// Origin returns the place where the deciding rule is written, such as FILE:LINE. It is
-// empty if Source names the place.
+// Origin returns the place where the deciding rule is written, such as FILE:LINE. Empty:
+// Source names the place.
 func (d Decision) Origin() string { return d.by.Origin }
 
 func (d Decision) args() *match.Arguments {
@@ -108,16 +108,16 @@ func (d Decision) secretNames() string {
 	return strings.Join(tool.SecretNames(d.entry.Capabilities.Secrets), ",")
 }
 
-// onlyPersonalRulesAsk reports whether only rules that the person has written ask. Then the
+// onlyPersonalRulesAsk reports whether nothing but the person's own rules asks. Then the
 // person may choose how long an answer holds.
 func (d Decision) onlyPersonalRulesAsk() bool {
 	return d.effect == Ask && d.by.Source.isPersonal() && len(d.personalAsking) > 0 && !d.othersAsk
 }
 
-// rememberable returns an error if the answer can hold for this call only, with the reason.
-// An answer can be remembered if the default asks, or if only the person's own rules do. A
-// process must be confined, and its command a single program with literal words;
-// rememberable returns these words. They are nil for a call without a process.
+// rememberable returns an error, with the reason, if an answer can hold for this call only. An
+// answer can be remembered if the default asks, or if only the person's own rules do. A
+// process must also be confined, and its command a single program with literal words; words
+// holds these words. It is nil for a call without a process.
 func (d Decision) rememberable() (words []string, err error) {
 	switch {
 	case d.policy == nil:
@@ -141,7 +141,7 @@ func (d Decision) rememberable() (words []string, err error) {
 	return line.Commands[0], nil
 }
 
-// Grant returns the grant of a decision that allows. It fails for any other.
+// Grant returns the grant of a decision that allows. It fails for any other decision.
 func (d Decision) Grant() (Grant, error) {
 	if d.policy == nil || d.effect != Allow {
 		return Grant{}, fmt.Errorf("grant %s: the decision is %q", d.call.Tool, d.effect)
@@ -149,9 +149,9 @@ func (d Decision) Grant() (Grant, error) {
 	return d.newGrant()
 }
 
-// Approve returns the grant of a decision that asks, after a yes. recorded is the sequence
-// number of the answer in the session's log; 0 is an error, because nothing is granted
-// without a record.
+// Approve returns the grant of a decision that asks, after a yes; it fails without one.
+// recorded is the sequence number of the answer in the session's log; 0 is an error, because
+// nothing is granted without a record.
 func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 	switch {
 	case d.policy == nil || d.effect != Ask:
@@ -193,14 +193,14 @@ func (d Decision) Rehearse() (Grant, error) {
 	return grant, err
 }
 
-// UnchangedRule is the rule that is recorded for a call that changed nothing and was
-// therefore not asked about, see [Decision.AsksOnlyForChanges].
+// UnchangedRule is recorded as the rule for a call that changed nothing and therefore did not
+// ask, see [Decision.AsksOnlyForChanges].
 const UnchangedRule = "no changes"
 
-// AsksOnlyForChanges reports whether the call asks only because of its changes: if it
-// changes nothing, it is allowed. It is false if the call has read what looks like a
-// secret, and for a third-party tool that reads files: the model learns their results, and
-// their failures, only after an answer.
+// AsksOnlyForChanges reports whether the call asks only because of its changes, so that it is
+// allowed if it changes nothing. It is false if the call reads what looks like a secret, and
+// for a third-party tool that reads files: the model gets the result or the failure of such a
+// call only after an answer.
 func (d Decision) AsksOnlyForChanges() bool { return d.asksForChanges() && !d.isThirdPartyReader() }
 
 // asksForChanges reports whether a rule about changes can answer the question.
@@ -208,8 +208,8 @@ func (d Decision) asksForChanges() bool {
 	return d.CanRehearse() && d.by.Source == SourceDefault && len(d.specialPaths()) == 0 && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
 }
 
-// RuleFor returns the rule that an answer of that scope creates. It fails for a scope that
-// the question does not offer.
+// RuleFor returns the rule that an answer of this scope creates. It fails for a scope that the
+// question does not offer.
 func (d Decision) RuleFor(scope Scope) (Rule, error) {
 	if d.histories != nil {
 		return Rule{}, errors.New("the answer is not about the call")

@@ -44,19 +44,19 @@ func (p *Policy) denyImpossible(d *Decision, args *match.Arguments) {
 	}
 }
 
-// maxArgument limits the argument of a program, in bytes: Linux allows 128 KiB with the
-// zero byte at the end.
+// maxArgument limits the command of a call, in bytes; a longer one is denied. Linux allows 128
+// KiB for an argument, with the zero byte at the end.
 const maxArgument = 128<<10 - 1
 
-// deny denies the call. hint names what would change the decision; nil: to remove the rule
-// or bound that decides.
+// deny denies the call. hint names a change after which the call is allowed; nil: to remove
+// the rule or bound that decides.
 func (d *Decision) deny(by Decider, reason string, hint tool.Hint) {
 	d.setOutcome(Deny, by, reason)
 	d.hint, d.also = hint, nil
 }
 
-// denyFile denies the call if it names a file that it cannot reach, or cannot change though
-// its tool changes files.
+// denyFile denies the call if it cannot reach a file that it names, or cannot change the file
+// though its tool changes files.
 func (p *Policy) denyFile(d *Decision, f NamedFile) {
 	in := func(dir string) bool { return paths.In(f.Name, dir) || f.Path != "" && paths.In(f.Path, dir) }
 	for _, h := range p.ceiling.Hidden {
@@ -109,7 +109,6 @@ func (p *Policy) denyFile(d *Decision, f NamedFile) {
 	}
 }
 
-// denyUnseen denies the call because of a file that is in no mount.
 func (p *Policy) denyUnseen(d *Decision, f NamedFile) {
 	reason := fmt.Sprintf("%q is in no directory that tools are shown", f.Name)
 	if d.access.fromAllowance {
@@ -129,8 +128,8 @@ func (p *Policy) denyUnseen(d *Decision, f NamedFile) {
 	d.deny(byDefault(MountsRule), reason, tool.ActionHint(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
 }
 
-// denyNetwork denies the call if it names a URL that cannot be reached, or if it would ask
-// and no host at all can be reached. If a yes can open the host, the call asks.
+// denyNetwork denies the call if it names a URL that cannot be reached, or if it would ask and
+// no host at all can be reached. If a yes can open the host, it makes the call ask.
 func (p *Policy) denyNetwork(d *Decision, args *match.Arguments) {
 	if !d.reachesNetwork() {
 		return
@@ -195,9 +194,8 @@ func (p *Policy) denyNetwork(d *Decision, args *match.Arguments) {
 	d.deny(by, "it reaches the network, and no host may be reached", change)
 }
 
-// mayAskForHost reports whether a call of the tool may ask for a host that no rule opens.
-// Only a built-in tool that makes the requests itself may, and only if a person can be
-// asked.
+// mayAskForHost reports whether a call of the tool may ask for a host that no rule opens. Only
+// a built-in tool that makes the requests itself may, and only if a person can be asked.
 func (p *Policy) mayAskForHost(d *Decision) bool {
 	c := d.entry.Capabilities
 	return p.canAsk && !isThirdParty(d.entry) && !d.access.fromAllowance && c.Network == tool.NetworkHTTP && c.Exec == ""
@@ -211,9 +209,8 @@ func (p *Policy) hasHostToAsk(d *Decision) bool {
 	return p.hostToAsk(d, d.args()) != ""
 }
 
-// hostToAsk returns the host that the call asks for: no rule opens it, and a yes can open
-// it. Empty: there is none. If the manifest of the tool lists hosts, it must list exactly
-// one.
+// hostToAsk returns the host that the call asks for: no rule opens it, and a yes can open it.
+// Empty: there is none. If the manifest of the tool lists hosts, it must list exactly one.
 func (p *Policy) hostToAsk(d *Decision, args *match.Arguments) string {
 	if !p.mayAskForHost(d) {
 		return ""
@@ -237,8 +234,8 @@ func (p *Policy) hostToAsk(d *Decision, args *match.Arguments) string {
 	return ""
 }
 
-// askForHost asks for opensHost, even if a rule allows the tool, unless that rule opens the
-// host.
+// askForHost makes the call ask for d.opensHost, even if a rule allows the tool, unless that
+// rule opens the host.
 func (p *Policy) askForHost(d *Decision) {
 	unopened := "no rule opens " + d.opensHost
 	if d.effect == Ask {
@@ -270,8 +267,8 @@ func (d *Decision) origins(args *match.Arguments) (out []network.Origin) {
 	return out
 }
 
-// otherProtocol returns the same server with the other protocol: https for http, http for
-// any other.
+// otherProtocol returns the server with the other protocol, https for http and http for any
+// other, and with its default port if the server had the default port.
 func otherProtocol(o network.Origin) network.Origin {
 	switch o.Protocol {
 	case network.HTTP:
@@ -288,7 +285,8 @@ func otherProtocol(o network.Origin) network.Origin {
 	return o
 }
 
-// urlArgs returns the texts of the arguments whose names end with url or uri.
+// urlArgs returns the texts of the arguments whose names end with url, uri, urls or uris, in
+// any case.
 func urlArgs(args *match.Arguments) []string {
 	var out []string
 	for name, raw := range args.Object() {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Statement is one rule or bound of a layer, described for a person.
+// Statement describes one rule or bound of a layer for a person.
 type Statement struct {
 	Source Source `json:"source"`
-	Origin string `json:"origin,omitempty"` // the place where it is written
-	Effect string `json:"effect,omitempty"` // of a rule: allow, ask or deny
-	Rule   string `json:"rule,omitempty"`   // of a rule: its text
+	Origin string `json:"origin,omitempty"` // place where it is written
+	Effect string `json:"effect,omitempty"` // allow, ask or deny; empty for a bound
+	Rule   string `json:"rule,omitempty"`   // text of the rule; empty for a bound
 	Words  string `json:"words"`            // the meaning
 }
 
-// Describe returns all statements of the layer, its rules last.
+// Describe returns the statements of the layer, its rules last.
 func (l Layer) Describe() []Statement {
 	var out []Statement
 	c := l.Ceiling

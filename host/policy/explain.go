@@ -9,32 +9,27 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Explanation is a decision as data. A denial carries one, the log stores it, and the
-// command policy explain shows it.
+// Explanation is a decision as data. A denial carries one, the log stores it, and the command
+// policy explain shows it.
 type Explanation struct {
-	Effect string `json:"effect"`
-	Risk   string `json:"risk"`
-	Rule   string `json:"rule"`
-	Source Source `json:"source"`           // the layer of the rule that decided
-	Origin string `json:"origin,omitempty"` // the place in that layer
-	Reason string `json:"reason"`
-	// Also holds the other rules and bounds with the same effect.
-	Also []Decider `json:"also,omitempty"`
-	// HintText describes the smallest change that would allow the call.
-	HintText string `json:"change,omitempty"`
-	// Hint is the same as HintText, not yet in words.
-	Hint tool.Hint `json:"-"`
-	// AllowRule is the smallest rule that would allow the call. Empty if no rule would.
-	AllowRule string `json:"allow,omitempty"`
-	// Tier is the tier in which the process would run. Nil for a tool that starts none.
-	Tier *Tier `json:"tier,omitempty"`
-	// Changes is the mode for the changes of the process, and AskFirstReason the reason to
-	// ask before it runs. Both are empty for a tool that starts none; AskFirstReason is
-	// empty if the process can run before the answer.
+	Effect    string    `json:"effect"`
+	Risk      string    `json:"risk"`
+	Rule      string    `json:"rule"`
+	Source    Source    `json:"source"`           // layer of the rule that decided
+	Origin    string    `json:"origin,omitempty"` // place in that layer
+	Reason    string    `json:"reason"`
+	Also      []Decider `json:"also,omitempty"`   // other rules and bounds with the same effect
+	HintText  string    `json:"change,omitempty"` // smallest change that would allow the call, in words
+	Hint      tool.Hint `json:"-"`                // HintText as a value
+	AllowRule string    `json:"allow,omitempty"`  // smallest rule that would allow the call; may be empty
+	Tier      *Tier     `json:"tier,omitempty"`   // tier in which the process would run; nil: no process
+	// Changes is the mode for the changes of the process; empty: no process. AskFirstReason is
+	// the reason to ask before it runs; empty: it can run before the answer, or there is no
+	// process.
 	Changes        ChangesMode `json:"changes,omitempty"`
 	AskFirstReason string      `json:"first,omitempty"`
-	// Allowance describes the allowance of a tool that was added, as far as the layers
-	// permit it. Nil for any other tool.
+	// Allowance describes the allowance of the tool, as far as the layers permit it. Nil for a
+	// tool without one.
 	Allowance []string `json:"given,omitempty"`
 }
 
@@ -64,8 +59,7 @@ func (d Decision) Explain() Explanation {
 	return x
 }
 
-// Tier returns the tier in which the process would run. It is nil for a tool that starts
-// none.
+// Tier returns the tier in which the process would run; nil for a tool that starts none.
 func (d Decision) Tier() *Tier {
 	if d.policy == nil || d.entry.Capabilities.Exec == "" {
 		return nil
@@ -73,8 +67,8 @@ func (d Decision) Tier() *Tier {
 	return new(d.policy.tier())
 }
 
-// stopAskingHint returns the way not to be asked about such a call any more, or the reason
-// that there is none.
+// stopAskingHint returns the way to be asked about such a call no more, or the reason why
+// there is none.
 func (d Decision) stopAskingHint() tool.Hint {
 	if d.by.Source == SourceAdmin {
 		return tool.Advise("the administrator's rule asks: %s", d.by.Origin)
@@ -154,8 +148,8 @@ func (d Decision) minimalRule() Rule {
 	return r
 }
 
-// allowRuleText returns the text of the smallest rule that would allow the call. Empty if
-// no rule would, or none that can be typed.
+// allowRuleText returns the text of the smallest rule that would allow the call. Empty: no
+// rule would, or none that can be typed.
 func (d Decision) allowRuleText() string {
 	if d.policy == nil || d.effect != Ask || d.mustAsk || d.opensHost != "" {
 		return ""

@@ -11,10 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// specialForCommand returns the special entry for a change by a command, which may have
-// been git. find is [paths.SpecialForChange] or [paths.SpecialForMove]. Files that git
-// writes in everyday use are not special here: what happens in a repository is judged by
-// its content.
+// specialForCommand returns the special entry for a change by a command, which may have been
+// git. find is [paths.SpecialForChange] or [paths.SpecialForMove]. Files that git writes in
+// everyday use are not special here: changes in a repository are judged by their content.
 func specialForCommand(c tool.Change, name string, find func(string) (paths.Special, bool)) (paths.Special, bool) {
 	s, special := find(name)
 	rel, inside := inGit(name)
@@ -62,9 +61,8 @@ func newInRepository(c tool.Change, name string) bool {
 // replaceRefPrefix is the prefix of the references by which git replaces objects.
 const replaceRefPrefix = "refs/replace/"
 
-// specialInGit returns the special entry for a change in .git that no everyday command
-// makes, and that the summary of a repository's changes would not show. rel is the path
-// below .git.
+// specialInGit returns the special entry for a change in .git that no everyday command makes,
+// and that the summary of a repository's changes would not show. rel is the path below .git.
 func specialInGit(c tool.Change, rel string) (s paths.Special, special bool) {
 	s = paths.Special{Pattern: ".git/" + rel, Care: paths.Asked}
 	object := strings.HasPrefix(rel, "objects/") && !strings.HasPrefix(rel, "objects/info/") && c.Kind == tool.Modified
@@ -93,8 +91,8 @@ func inGit(name string) (rel string, inside bool) {
 	return strings.Join(names[i+1:], "/"), true
 }
 
-// specialForConfig returns the special entry for a change of a repository's configuration.
-// It depends on the keys that differ. s is the entry for the file.
+// specialForConfig returns the special entry for a change of a repository's configuration,
+// which depends on the keys that differ. s is the entry for the file.
 func specialForConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
 	if c.After == nil || c.From != "" {
 		return s, true
@@ -124,8 +122,8 @@ func specialForConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
 	return s, true
 }
 
-// configText returns the content of a configuration file. It fails if the file is not
-// regular, has a hard link or is larger than [gitconfig.MaxBytes].
+// configText returns the content of a configuration file. It fails if the file is not regular,
+// has a hard link or is larger than [gitconfig.MaxBytes].
 func configText(v *tool.Version) (string, error) {
 	if !v.Mode.IsRegular() || v.HardLink != "" || v.Size > gitconfig.MaxBytes {
 		return "", fmt.Errorf("it is not a simple file")

@@ -14,20 +14,20 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Mount is a directory of the host that a guest sees under the same path. The zero value of
-// Write mounts it read-only.
+// Mount is a directory of the host that a guest sees under the same path, read-only unless
+// Write is set.
 type Mount struct {
 	Host   string // absolute and clean
 	Write  bool
-	Origin string // the place where it was opened, for a person: --mount DIR:ro
+	Origin string // place where it was opened, for a person: --mount DIR:ro
 }
 
-// ErrChanged is wrapped by the error of a commit that was refused because the call saw an
-// older state of the files. The commit has changed nothing.
+// ErrChanged is wrapped by the error of a commit that was refused because the host's files
+// have changed meanwhile. The commit has changed nothing.
 var ErrChanged = errors.New("changed meanwhile")
 
-// ErrUntidy is wrapped by the error of a commit that has made all changes but could not
-// clean up. The error names what is left over.
+// ErrUntidy is wrapped by the error of a commit that has made all changes but could not clean
+// up. The error names the files that are left over.
 var ErrUntidy = errors.New("changed, and not tidied up")
 
 // ErrAskFirst is wrapped by the error of a call that cannot run before the answer, with the
@@ -37,9 +37,9 @@ var ErrAskFirst = errors.New("it has to be asked about before it runs")
 // ErrNoGrant is returned when something would run without a grant.
 var ErrNoGrant = errors.New("no grant: nothing runs without a decision")
 
-// Grant is the permission for one call. Its zero value grants nothing, and the sandbox and
-// the jail refuse it. Copies share the permission to start a process, which the first start
-// uses up.
+// Grant is the permission for one call. Its zero value grants nothing, and the sandbox and the
+// jail refuse it. Copies share the permission to start a process, which the first start uses
+// up.
 type Grant struct {
 	g       *grant
 	budgets []*Budget
@@ -54,25 +54,25 @@ type grant struct {
 	masked               []string
 	opened               paths.Opened
 	limits               Limits
-	limitCaps            map[string]Limit  // by key of the limit: its cap in the ceiling
-	limitOrigins         map[string]string // by key of the limit: the place where it is set
+	limitCaps            map[string]Limit  // highest values of limits in the ceiling, by key
+	limitOrigins         map[string]string // places where limits are set, by key
 	secrets              []tool.Secret
 	hasStore             bool
 	modes                map[string]bool
 
-	rehearsal bool // the changes must not be committed under this grant
+	rehearsal bool // set if changes must not be committed under this grant
 
 	mayExec    bool
 	exec       Exec
 	execDigest [32]byte
 	execUsed   atomic.Bool
 
-	network *network.Network // nil: none
+	network *network.Network // hosts that the guest may reach; nil: none
 	traffic traffic
 }
 
-// Check returns nil if the grant is for this call of this module with these
-// arguments.
+// Check returns an error unless the grant is for this call, with these arguments, of this
+// module.
 func (g Grant) Check(call tool.Call, moduleDigest string) error {
 	switch {
 	case g.g == nil:
@@ -85,7 +85,7 @@ func (g Grant) Check(call tool.Call, moduleDigest string) error {
 	return nil
 }
 
-// terms returns the terms of the grant. They are empty for the zero grant.
+// terms returns the terms of the grant. Those of the zero grant are empty.
 func (g Grant) terms() *grant {
 	if g.g == nil {
 		return new(grant)
@@ -96,16 +96,16 @@ func (g Grant) terms() *grant {
 // Mounts returns the directories that the guest may see.
 func (g Grant) Mounts() []Mount { return slices.Clone(g.terms().mounts) }
 
-// Masked returns directories that the guest must not see even inside a mount.
+// Masked returns the directories that the guest must not see even inside a mount.
 func (g Grant) Masked() []string { return slices.Clone(g.terms().masked) }
 
-// OpenedSecrets returns the secret files that the guest may read.
+// OpenedSecrets returns the secret-looking files that the guest may read.
 func (g Grant) OpenedSecrets() paths.Opened { return slices.Clone(g.terms().opened) }
 
 // Modes returns the modes that the call gives to files, see [tool.Content.Modes].
 func (g Grant) Modes() map[string]bool { return maps.Clone(g.terms().modes) }
 
-// Secrets returns the secrets that the guest may get placeholders for, as its tool asks for
+// Secrets returns the secrets for which the guest may get placeholders, as its tool asks for
 // them.
 func (g Grant) Secrets() []tool.Secret { return cloneSecrets(g.terms().secrets) }
 
@@ -135,69 +135,63 @@ func (g Grant) LimitHint(key string, now uint64) tool.Hint {
 	return tool.Advise(", or raise %s in ", key).And(tool.ActionHint(tool.HintSettings, ""))
 }
 
-// WithBudgets returns the grant for a call that takes its fuel from these budgets, too,
-// besides its own limit.
+// WithBudgets returns the grant for a call that takes its fuel also from these budgets.
 func (g Grant) WithBudgets(budgets ...*Budget) Grant {
 	g.budgets = append(slices.Clone(g.budgets), budgets...)
 	return g
 }
 
-// Budgets returns the budgets that the call takes its fuel from, besides its own limit.
+// Budgets returns the budgets of [Grant.WithBudgets].
 func (g Grant) Budgets() []*Budget { return slices.Clone(g.budgets) }
 
-// Rehearsal reports whether the call runs before its answer. Its changes can be looked at,
-// and are dropped unless another grant for the same call lets them be committed.
+// Rehearsal reports whether the call runs before its answer. Its changes can be shown, and are
+// dropped unless another grant for the same call lets them be committed.
 func (g Grant) Rehearsal() bool { return g.terms().rehearsal }
 
 // Exec holds the terms for the process of a call: its confinement, and what it may see and
 // reach.
 type Exec struct {
-	// Tier is the tier for which it was decided. The process never runs in a lower one.
+	// Tier is the tier for which the call was decided. The process never runs in a lower one.
 	Tier Tier
 	// Mounts holds all mounts of the tool, even if the tool itself sees no files.
 	Mounts []Mount
 	// Masked holds files and directories that the process does not see even inside a mount:
 	// our own, and those in Hidden.
 	Masked []string
-	// Hidden holds the part of Masked that a layer of the policy hides.
-	Hidden []string
-	// History decides whether the command may read the history of a repository that seems
-	// to hold secrets. The repository is given by its git directory. Ask: a person has to
-	// decide. A nil func denies all.
+	Hidden []string // the part of Masked that a layer of the policy hides
+	// History decides whether the command may read the history of a repository that seems to
+	// hold secrets. repository is its git directory. Ask: a person has to decide. A nil func
+	// denies all.
 	History func(repository string) Effect
-	// Opened holds the files that look like secrets and that the process may read.
-	Opened paths.Opened
-	// Network holds the hosts that the process may reach. Nil: none.
-	Network *network.Network
-	// Changes selects what happens to the files that the process changes.
-	Changes ChangesMode
-	secrets bool // the call uses secrets
+	Opened  paths.Opened     // secret-looking files that the process may read
+	Network *network.Network // hosts that the process may reach; nil: none
+	Changes ChangesMode      // mode for the files that the process changes
+	secrets bool             // set if the call uses secrets
 }
 
 // IsPrivileged reports whether the process has more rights than a process without approval:
-// the network, a secret, the host's files, or weak confinement. It must not see files that
-// a process without approval has built.
+// the network, a secret, the host's files, or weak confinement. It must not see files that a
+// process without approval has built.
 func (e Exec) IsPrivileged() bool {
 	return e.Network != nil || e.secrets || len(e.Opened) > 0 || e.Changes == ChangesDirect || e.Tier < TierConfined
 }
 
-// ReachesHosts reports whether the process can reach a host. It can after an answer, or
-// under a rule that allows exactly this command. What it adds to caches of registries is
-// kept.
+// ReachesHosts reports whether the process can reach a host, which takes an answer, or a rule
+// for exactly this command. Only such a process may add fetched packages to the shared caches.
 func (e Exec) ReachesHosts() bool { return !e.Network.Closed() }
 
 // MayExec reports whether the grant allows a process.
 func (g Grant) MayExec() bool { return g.terms().mayExec }
 
-// Exec returns the terms for the process of the call. ok is false if it may start none.
+// Exec returns the terms for the process of the call. ok is false if the call may start none.
 func (g Grant) Exec() (e Exec, ok bool) {
 	e = g.terms().exec
 	e.Mounts, e.Masked, e.Hidden, e.Opened = slices.Clone(e.Mounts), slices.Clone(e.Masked), slices.Clone(e.Hidden), slices.Clone(e.Opened)
 	return e, g.MayExec()
 }
 
-// TakeExec uses up the permission to start a process, and returns its terms. It fails
-// unless the command and the directory are the approved ones, and on any second use.
+// TakeExec uses up the permission to start a process, and returns its terms. It fails unless
+// the command and the directory are the approved ones, and on any second use.
 func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
 	switch {
 	case g.g == nil:
@@ -213,8 +207,8 @@ func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
 	return e, nil
 }
 
-// ReturnExec puts back the permission that TakeExec has used up. The caller must have
-// started no process.
+// ReturnExec gives back the permission that TakeExec has used up. The caller must have started
+// no process.
 func (g Grant) ReturnExec() { g.terms().execUsed.Store(false) }
 
 // Network returns the hosts that the guest may reach. Nil: none.
@@ -229,7 +223,6 @@ func (g Grant) NetworkRules() []string {
 	return cmp.Or(g.terms().network, g.terms().exec.Network).Rules()
 }
 
-// execDigest returns a digest of a command and its directory.
 func execDigest(argv []string, dir string) [32]byte {
 	return sha256.Sum256([]byte(lengthPrefixed(dir, argv)))
 }

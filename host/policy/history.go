@@ -13,11 +13,11 @@ import (
 
 // History is the result of a search through the history of a git repository.
 type History struct {
-	Repository string   // its git directory
+	Repository string   // git directory of the repository
 	Names      []string // some of the files in the history that look like secrets
-	Whole      bool     // everything that references lead to was searched
+	Whole      bool     // set if everything that references lead to was searched
 	Commits    int      // number of commits that were searched
-	Tips       []string // commits up to which nothing was found
+	Tips       []string // commits that a later search can leave out, with all that they lead to
 	At         string   // the state of the repository at the time of the search
 }
 
@@ -29,16 +29,16 @@ func (h History) Clean() bool { return h.Whole && len(h.Names) == 0 }
 type HistoryError struct {
 	Unknown  []History // repositories that were not searched in their present state
 	AskAbout []History // repositories that a person can be asked about
-	// Learn stores the result of the built-in tool's search in an Unknown repository. found
-	// is the result of that tool; nil if it failed, and then the history counts as not
-	// searched completely.
+	// Learn stores the result of the built-in tool's search in a repository of Unknown. found
+	// is the result of that tool; nil: it failed, and the history counts as not searched
+	// completely.
 	Learn func(as History, found []byte) error
 }
 
 func (e *HistoryError) Error() string { return "it is not known what it may read of a repository" }
 
-// history decides whether commands of a tool may read a history that seems to hold secrets. It
-// is Ask if no rule decides it and a person can be asked.
+// history decides whether commands of a tool may read a history that seems to hold secrets. If
+// no rule decides it, the result is Ask, or Deny if nobody can be asked.
 func (p *Policy) history(entry *tool.Entry, repository string) Effect {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -59,9 +59,9 @@ func (p *Policy) history(entry *tool.Entry, repository string) Effect {
 	return effect
 }
 
-// AskHistory returns the decision to ask about the histories of repositories, before a
-// first command that could read them. call is that command. The answer holds for all
-// commands, and does not answer the call.
+// AskHistory returns the decision to ask about the histories of repositories, before the first
+// command that could read them. call is that command. The answer holds for all commands, and
+// does not answer the call.
 func (p *Policy) AskHistory(call tool.Call, entry *tool.Entry, held []History) Decision {
 	d := p.ofHistory(call, entry, Ask, "the history of a repository holds what looks like a secret")
 	d.histories = held
@@ -74,9 +74,9 @@ func (p *Policy) ofHistory(call tool.Call, entry *tool.Entry, effect Effect, rea
 	return d
 }
 
-// HistoryRules returns the rules that the answer to a question about histories creates.
-// They cover the whole workspace, so that nobody is asked twice. A no holds for the
-// session.
+// HistoryRules returns the rules that the answer to a question about histories creates. A rule
+// covers the whole workspace if the repository is inside, so that nobody is asked twice. A no
+// holds for the session.
 func (d Decision) HistoryRules(allow bool, scope Scope) (out []Rule) {
 	for _, h := range d.histories {
 		r := Rule{Effect: Deny, Tool: d.entry.Name, HistoryDir: h.Repository, Source: SourceSession}
@@ -96,7 +96,7 @@ func (d Decision) HistoryRules(allow bool, scope Scope) (out []Rule) {
 	return out
 }
 
-// historyQuestion turns a question into one about histories.
+// historyQuestion turns a question about the call into one about histories.
 func (d Decision) historyQuestion(q Question) Question {
 	q.Command, q.AskFirstReason, q.Paths, q.Network, q.Histories = "", "", nil, nil, d.histories
 	q.Warning, q.Scopes, q.Rules = "", []Scope{ScopeSession}, map[Scope]string{}
@@ -109,7 +109,6 @@ func (d Decision) historyQuestion(q Question) Question {
 	return q
 }
 
-// checkHistory returns an error if a rule about histories is malformed.
 func (r Rule) checkHistory() error {
 	switch {
 	case r.Tool == AnyTool || r.Effect == Ask || len(r.Where)+len(r.Reads)+len(r.Except)+len(r.Risks)+len(r.Callers)+r.AfterCalls > 0 || r.Secrets+r.Below+r.OpensHost+string(r.Changes) != "":
@@ -120,8 +119,7 @@ func (r Rule) checkHistory() error {
 	return nil
 }
 
-// historyTexts returns the repositories and file names that a question about histories
-// shows.
+// historyTexts returns the repositories and file names that a question about histories shows.
 func historyTexts(histories []History) (out []string) {
 	for _, h := range histories {
 		out = append(append(out, h.Repository), h.Names...)
@@ -130,8 +128,8 @@ func historyTexts(histories []History) (out []string) {
 }
 
 // DecideHistorySearch decides about a call that the host makes itself: before a command can
-// read the history of a repository, a built-in tool that only reads searches it. No rule
-// applies, because only names of files are passed on.
+// read the history of a repository, a built-in tool that only reads searches the history. No
+// rule applies, because only names of files are passed on. Any other tool is denied.
 func (p *Policy) DecideHistorySearch(call tool.Call, entry *tool.Entry) Decision {
 	if RiskOf(entry) != RiskSafe {
 		return p.ofHistory(call, entry, Deny, "it could do more than to read what is mounted")

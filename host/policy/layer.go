@@ -9,9 +9,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Layer is one place that sets policy, such as the administrator's file: a ceiling, answers
-// to questions, and a route to the network. Only the answers of the user and of flags
-// count, and only the route of the administrator.
+// Layer is one place that sets policy, such as the administrator's file: a ceiling, answers to
+// questions, and a route to the network. Only the answers of the user and of flags count, and
+// only the administrator's route.
 type Layer struct {
 	Source  Source
 	Path    string // path of its file; empty if it has none
@@ -29,7 +29,6 @@ func Combine(layers []Layer) Ceiling {
 	return Narrow(all...)
 }
 
-// answers returns the answers of all layers whose answers count.
 func answers(layers []Layer) []Rule {
 	var out []Rule
 	for _, l := range layers {
@@ -46,8 +45,8 @@ const (
 	MemoryKey  = "tool_memory"
 )
 
-// MinTierKey is the key, in agent.toml and policy.toml, for the lowest tier in which a
-// process may run.
+// MinTierKey is the key of agent.toml and policy.toml for the lowest tier in which a process
+// may run.
 const MinTierKey = "bash.min_tier"
 
 // The keys of agent.toml that switch off all tools that ask for a capability.
@@ -61,12 +60,10 @@ const (
 // OffKey is the key of agent.toml that switches off tools and modules by name.
 const OffKey = "tools.off"
 
-// isNamed reports whether the name is that of the tool or of its module.
 func isNamed(name string, e *tool.Entry) bool { return name == e.Name || name == e.Module.Name }
 
-// switchedOff returns the clause of a reason: the thing that a tool with these capabilities
-// does and that the switch forbids. Empty if it forbids nothing. An unknown switch forbids
-// everything.
+// switchedOff returns the use of a capability that the switch key forbids, as a clause of a
+// reason. Empty: the switch forbids nothing. An unknown switch forbids everything.
 func switchedOff(key string, c tool.Capabilities) string {
 	switch {
 	case key == ExecKey && c.Exec == "", key == FilesKey && c.Files == tool.FilesNone, key == NetworkKey && c.Network == tool.NetworkNone, key == StoreSwitchKey && !c.Store:
@@ -83,7 +80,8 @@ func switchedOff(key string, c tool.Capabilities) string {
 	return "this version does not know that switch"
 }
 
-// SwitchedOff returns the key of the switch that forbids the tool; empty if none does.
+// SwitchedOff returns the key of the switch that forbids the tool, [OffKey] included. Empty:
+// none does.
 func (c Ceiling) SwitchedOff(e *tool.Entry) string {
 	for _, off := range c.DisabledCapabilities {
 		if switchedOff(off.Value, e.Capabilities) != "" {
@@ -96,20 +94,19 @@ func (c Ceiling) SwitchedOff(e *tool.Entry) string {
 	return ""
 }
 
-// bashTool is the tool that stands for all processes. A rule that denies bash without
-// conditions denies every tool with a process.
+// bashTool stands for all processes: a rule that denies bash without conditions denies every
+// tool with a process.
 const bashTool = "bash"
 
-// forbidsProcesses reports whether the rule denies every call of a tool that starts
-// processes.
+// forbidsProcesses reports whether the rule denies every call that starts a process.
 func (r *Rule) forbidsProcesses() bool {
 	return r.Effect == Deny && (r.Tool == bashTool || r.Tool == AnyTool && !slices.Contains(r.Except, bashTool)) &&
 		len(r.Where) == 0 && len(r.Risks) == 0 && len(r.Callers) == 0 && r.AfterCalls == 0 && r.Turn == 0 && r.Binding.Module == "" && r.Project == "" && r.HistoryDir == ""
 }
 
-// UnconfinedWarning returns a warning if the ceiling restricts files, and processes that it
-// permits are not bound by that because nothing confines them. Empty if there is nothing to
-// warn of. tier is called only if needed.
+// UnconfinedWarning returns a warning if the ceiling restricts files but also permits
+// processes, which nothing confines to these files. Empty: there is nothing to warn of. tier
+// is called only if needed.
 func (c Ceiling) UnconfinedWarning(tier func() Tier) string {
 	if len(c.Directories)+len(c.Hidden) == 0 || tier() > TierNone || c.MinTier != nil && c.MinTier.Value > int64(tier()) ||
 		slices.ContainsFunc(c.DisabledCapabilities, func(l Setting) bool { return l.Value == ExecKey }) ||
@@ -152,14 +149,14 @@ func lower[T int | uint64 | time.Duration](v *T, caps map[string]Limit, key stri
 	}
 }
 
-// Tier is the degree to which the jail confines a process. 0: not at all. 1: its files and
-// system calls. 2: its processes and its network, too. 3: it runs in namespaces of its own
-// and sees only its mounts and the system's programs.
+// Tier is the degree to which the jail confines a process. 0: not at all. 1: files and system calls.
+// 2: other processes and the network, too. 3: the process runs in namespaces of its own and sees
+// only its mounts and the system's programs.
 type Tier int
 
 const (
 	TierNone     Tier = 0 // no confinement
-	TierConfined Tier = 2 // the lowest tier in which rules about commands count like others
+	TierConfined Tier = 2 // lowest tier in which a remembered rule for a command counts
 	MaxTier      Tier = 3 // the highest tier
 )
 

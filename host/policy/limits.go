@@ -5,7 +5,9 @@ import (
 	"time"
 )
 
-// Limits holds the limits of one call. A zero field stands for the default.
+// Limits holds the limits of one call; sizes are in bytes. A zero field stands for the default. At its
+// limit of time, fuel or host calls, a call is ended. Further memory, requests and stored data are
+// refused. Results, output and logs are cut.
 type Limits struct {
 	Timeout     time.Duration // wall clock, from before the guest starts
 	MemoryBytes uint64        // linear memory of the guest
@@ -13,20 +15,20 @@ type Limits struct {
 	ToolFuel    uint64        // fuel of all calls of one tool in a session
 	SessionFuel uint64        // fuel of all calls in a session
 	OutputBytes int           // size of the result that the model gets
-	LogBytes    int           // size of stdout and stderr together, and again of log messages
+	LogBytes    int           // size of stdout and stderr together, and as much again for log messages
 	HostCalls   uint64        // number of calls from the guest into host functions of our own ABI
 
-	StoreBytes        int // size of the store of one module's tools in a session: keys, values and 64 bytes for each
+	StoreBytes        int // size of the store of one module in a session: keys, values and 64 for each pair
 	SessionStoreBytes int // size of the stores of all modules in a session
 
-	ExecTimeout     time.Duration // for a command, if the call sets none
-	ExecTimeoutMax  time.Duration // for a command, whatever the call sets
+	ExecTimeout     time.Duration // time of a command if the call sets none
+	ExecTimeoutMax  time.Duration // highest time that a call can set for a command
 	ExecOutputBytes int           // size of a command's output, head and tail together
 
-	HTTPTimeout       time.Duration // for one request with its redirects; for a connection of a command, the longest silence
-	HTTPRequests      int           // number of requests of a call; each redirect and each connection of a command counts
-	HTTPSentBytes     int           // size of all requests of a call (URLs, headers and bodies), and of all that a command sends
-	HTTPResponseBytes int           // size of the body of a response, as received and again decompressed
+	HTTPTimeout       time.Duration // time of a request with its redirects, or of silence on a connection
+	HTTPRequests      int           // requests of a call; redirects and connections of a command count
+	HTTPSentBytes     int           // size of all requests of a call (URLs, headers, bodies), or of its command
+	HTTPResponseBytes int           // size of the body of one response, as received, and again decompressed
 }
 
 // DefaultLimits returns the default limits of a call.
@@ -55,8 +57,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// execMargin is the extra time of a call that runs a command: the command reaches its own
-// time limit first, so that this limit is the one reported.
+// execMargin is the time of a call beyond the time limit of its command, so that the command
+// reaches its own limit first and that limit is reported.
 const execMargin = 10 * time.Second
 
 func (l Limits) withDefaults() Limits {

@@ -10,8 +10,8 @@ import (
 )
 
 // Lint returns the reason why a rule, as it is written, applies to no call or never counts.
-// Nil: no such fault is known. A tool or an argument is known if one of the catalogs has
-// it. tier is called only if needed.
+// Nil: no such fault is known. A tool or an argument is known if one of the catalogs has it.
+// tier is called only if needed.
 func (r Rule) Lint(tier func() Tier, known ...*tool.Catalog) tool.Hint {
 	var entries []*tool.Entry
 	var names []string
@@ -76,8 +76,8 @@ func didYouMean(word string, known []string) string {
 }
 
 // whyNeverCounts returns the reason why a rule that allows a tool with these capabilities
-// never counts. Nil: it counts. Below [TierConfined], a rule for a process counts only if
-// it names the command.
+// never counts. Nil: it counts. Below [TierConfined], a rule for a process counts only if it
+// names the command.
 func (r *Rule) whyNeverCounts(tier func() Tier, asked tool.Capabilities) tool.Hint {
 	if asked.Exec == "" || r.Effect != Allow {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// MergeMounts returns the mounts with one for each directory: read-only if any mount of the
-// directory is.
+// MergeMounts returns one mount for each directory: read-only if any mount of the directory
+// is.
 func MergeMounts(mounts []Mount) []Mount {
 	var out []Mount
 	for _, m := range mounts {
@@ -22,7 +22,7 @@ func MergeMounts(mounts []Mount) []Mount {
 	return out
 }
 
-// Mounts returns the mounts of tools without an allowance, as the options name them and the
+// Mounts returns the mounts of tools without an allowance: those of the options, as far as the
 // ceiling permits them.
 func (p *Policy) Mounts() []Mount { return slices.Clone(p.defaultAccess.mounts) }
 

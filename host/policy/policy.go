@@ -11,48 +11,44 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Options holds what the user has opened and answered, and what each layer permits. The
-// zero value opens nothing and has no ceiling.
+// Options holds what the user has opened and answered, and what each layer permits. The zero
+// value opens nothing and has no ceiling.
 type Options struct {
-	Mounts []Mount
+	Mounts []Mount // directories that tools see, unless they have an allowance
 	// Masked holds directories that no guest sees, even inside a mount: our own
 	// configuration, data, state and cache.
 	Masked []string
-	Rules  []Rule
-	Limits Limits
-	// LimitOrigins names the place where a limit is set, for messages. The key is the
-	// limit's key in agent.toml. A limit that is not in the map is set nowhere.
+	Rules  []Rule // rules of the user, besides those in Layers
+	Limits Limits // zero fields: the defaults
+	// LimitOrigins names the place where a limit is set, for messages, by the limit's key in
+	// agent.toml. It has no entry for a default.
 	LimitOrigins map[string]string
-	// Network holds the hosts that tools may reach if they ask for the network. Nil: no
-	// host.
-	Network *network.Network
-	// CanAsk reports whether a person can be asked about two things: a built-in tool's call
-	// to an internet host that no rule opens or denies, and the reading of repository
-	// histories by commands. If false, both are denied.
-	CanAsk bool
-	// ConfirmAll asks before every call, safe ones too.
-	ConfirmAll bool
+	Network      *network.Network // hosts that tools may reach if they ask for the network; nil: none
+	// CanAsk is set if a person can be asked about two things: a built-in tool's call to an
+	// internet host that no rule opens or denies, and commands that could read repository
+	// histories with secrets. Otherwise both are denied.
+	CanAsk     bool
+	ConfirmAll bool // makes every call ask that no rule allows, safe ones too
 	// Layers are the administrator, the user, the project, the environment and the flags.
 	// Together they form the ceiling, which limits Mounts, Limits, Network and Rules.
 	Layers []Layer
-	// Project is the directory of the workspace. Answers of scope "project" hold in it.
-	// Empty: there is no workspace, and there are no such answers.
+	// Project is the directory of the workspace. Answers of scope "project" hold in it. Empty:
+	// there is no workspace, and no such answer can be given.
 	Project string
-	// Home is the user's home directory. Shells look for programs in its directory bin.
-	// Empty: there is none.
+	// Home is the user's home directory. Shells look for programs in its directory bin, so
+	// that changes there ask. Empty: unknown.
 	Home string
-	// Changes selects what happens to the changes of commands. It is [ChangesDirect] for
-	// commands that cannot be staged. Default: [ChangesStaged].
+	// Changes selects what happens to the changes of commands; default: [ChangesStaged]. It
+	// becomes [ChangesDirect] for a command that cannot be staged.
 	Changes ChangesMode
-	// AskFirst makes every command wait for an answer before it runs, even if its changes
-	// are staged.
+	// AskFirst makes a command that asks do so before it runs, even if its changes are staged.
 	AskFirst bool
-	// WhyNotStaged returns the reason why commands with these mounts cannot be staged, or
-	// an empty text if they can. It is called when a decision first needs it, once for the
-	// default mounts and once for each tool with its own. Nil: no command can be staged.
+	// WhyNotStaged returns the reason why commands with these mounts cannot be staged, or ""
+	// if they can. It is called when a decision first needs it, once for the default mounts
+	// and once for each tool with mounts of its own. Nil: no command can be staged.
 	WhyNotStaged func([]Mount) string
-	// Tier returns the tier in which processes run. It is called once, when a decision
-	// first needs it. Nil: [TierNone].
+	// Tier returns the tier in which processes run. It is called once, when it is first
+	// needed. Nil: [TierNone].
 	Tier func() Tier
 	// LikelyTier returns a quick guess at Tier. It selects the tools that are shown, and
 	// decides nothing. Nil: Tier.
@@ -78,11 +74,10 @@ type Policy struct {
 	bindings      sync.Map // *tool.Entry to Binding
 	accessOfEntry sync.Map // *tool.Entry to *access
 
-	mu    sync.RWMutex
-	rules []Rule
-	index *match.Index // of rules, without those in historyRules
-	// historyRules holds the positions in rules of the rules about histories.
-	historyRules []int
+	mu           sync.RWMutex
+	rules        []Rule
+	index        *match.Index // index of rules, without those in historyRules
+	historyRules []int        // positions in rules of the rules about histories
 }
 
 // New returns a policy with these options. It copies them.
@@ -130,7 +125,7 @@ func New(opts Options) *Policy {
 func (p *Policy) Limits() Limits { return p.limits }
 
 // Hides reports whether every call of the tool by this caller would be denied, whatever its
-// arguments, as far as is known without a call. Such a tool need not be shown.
+// arguments, as far as is known without a call. Such a tool need not be shown to the caller.
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, access: p.accessOf(entry), work: match.NewWork(), risk: RiskOf(entry)}
 	if len(p.applyCeiling(&d, p.likelyTier)) > 0 {
@@ -172,7 +167,8 @@ func (p *Policy) Add(r Rule) {
 	p.rules = append(p.rules, r)
 }
 
-// holds reports whether the tool is still as it was when the binding was made.
+// holds reports whether the tool is still as it was when the binding was made. The zero
+// binding holds for every tool.
 func (p *Policy) holds(b *Binding, e *tool.Entry) bool {
 	if b.Module == "" {
 		return true

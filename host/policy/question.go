@@ -15,7 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// OutputLines limits the output of a command in a question, in lines.
+// OutputLines limits the output of a command in a question, in lines; earlier lines are left
+// out.
 const OutputLines = 8
 
 // Question is a question to a person about a call, or about histories.
@@ -24,37 +25,37 @@ type Question struct {
 	Tool              string
 	Risk              Risk
 	Reason            string
-	AskingSource      Source // layer of the rule that asks; other layers come before the person's own
-	ModuleText        string // the module of the tool, in words
-	Command           string // exact command that would run; empty if none does
+	AskingSource      Source // layer of a rule that asks; the person's own only if no other asks
+	ModuleText        string // description of the tool's module
+	Command           string // exact command that would run; empty: none
 	Dir               string // working directory of the command
-	Output            string // end of its output; empty: there is none, or it has not run
-	AskFirstReason    string // reason to ask before the command runs; empty: it has run, or there is none
+	Output            string // end of the command's output; empty: no output, or it has not run
+	AskFirstReason    string // reason to ask before the command runs; empty: it has run, or none runs
 	CallerDescription string // the caller's description of the command; a claim, not a fact
-	// Paths holds the files that the arguments name, see [PathArgs], and secret-looking
-	// files that a command could read. They are absolute and clean, by their text only: the
-	// code that shows them must resolve symbolic links.
+	// Paths holds the files that the arguments name, see [PathArgs], and secret-looking files
+	// that the command may read after a yes. They are absolute and clean, going by their text
+	// only: code that shows them must resolve symbolic links.
 	Paths []string
 	// Network holds the rules about the hosts that the call could reach, as in
-	// [network.Network.Rules]. Nil unless the tool or its command asks for the network.
+	// [network.Network.Rules], or one text if there are none. Nil: the call does not ask for
+	// the network.
 	Network   []string
-	OpensHost string // a host that no rule opens and that a yes opens; empty: none
-	// Secrets holds the secrets for which the tool would get placeholders, never values.
-	Secrets []tool.Secret
-	// Histories holds the histories that the question is about. The answer then holds for
-	// all commands, and not for the call. Nil: the question is about the call.
+	OpensHost string        // host that no rule opens and that a yes opens; empty: none
+	Secrets   []tool.Secret // secrets for which the tool would get placeholders, never values
+	// Histories holds the repository histories that the question is about; the answer holds
+	// for all commands. Nil: the question is about the call.
 	Histories      []History
-	Changes        *diff.Set        // the changes that the call would make; nil if it has not run yet
-	Failed         bool             // the call has run and failed: it changes nothing
-	Tier           Tier             // tier in which the command would run; zero if there is no command, too
+	Changes        *diff.Set        // changes that the call would make; nil: it has not run yet
+	Failed         bool             // set if the call has run and failed: it changes nothing
+	Tier           Tier             // tier in which the command would run; zero also without a command
 	Warning        string           // text that the person should know before answering
-	Scopes         []Scope          // the scopes that the person can choose
-	Rules          map[Scope]string // by scope: what an answer would allow, in words; without "once"
-	BindingChanges []BindingChange  // remembered answers about this tool that no longer hold
-	AllowRule      string           // rule that would have allowed the call; empty if none would
+	Scopes         []Scope          // scopes that the person can choose
+	Rules          map[Scope]string // words of the rule that an answer creates, by scope; none for "once"
+	BindingChanges []BindingChange  // remembered rules that no longer apply because the tool has changed
+	AllowRule      string           // rule that would have allowed the call; empty: none would
 
 	Module  string    // digest of the tool's module
-	Session string    // session of the question; with AskedAt and ID set by [Question.Pose]
+	Session string    // session of the question; [Question.Pose] sets this and the next two
 	AskedAt time.Time // time of the question; zero: it was not posed
 	ID      [32]byte  // digest of the question, which an answer has to name
 }
@@ -62,13 +63,12 @@ type Question struct {
 // UnconfinedWarning is the warning for every command in [TierNone].
 const UnconfinedWarning = "it is not confined here: it has all your rights, on all your files"
 
-// partlyConfinedWarning is the warning for commands in the tiers between [TierNone] and
+// partlyConfinedWarning is the warning for commands in tiers between [TierNone] and
 // [TierConfined].
 const partlyConfinedWarning = "it is confined in part here: it can change the times and modes of your other files and see their names; " +
 	"in the directories that tools are shown, and in the git history there, it can read secrets and files that are closed to tools"
 
-// unconfinedWarning returns the warning for commands in a tier below [TierConfined]. Empty
-// for any other tier.
+// unconfinedWarning returns the warning for commands in a tier below [TierConfined]; else "".
 func (t Tier) unconfinedWarning() string {
 	switch {
 	case t == TierNone:
@@ -99,7 +99,7 @@ func (d Decision) networkWarning() string {
 	return fmt.Sprintf("it can send what it reads in %s to %s", listSome(dirs), listSome(d.access.network.OpenRules()))
 }
 
-// listSome returns the first few of the words, and the number of the rest.
+// listSome returns the first five of the words, and the number of the rest.
 func listSome(words []string) string {
 	const maxWords = 5
 	switch n := len(words); {
@@ -156,8 +156,7 @@ func (d Decision) Question() Question {
 	return q
 }
 
-// askingSource returns the layer of the rule that asks. Other layers come before the
-// person's own.
+// askingSource returns [Question.AskingSource].
 func (d Decision) askingSource() Source {
 	for _, by := range append([]Decider{d.by}, d.also...) {
 		if d.othersAsk && !by.Source.isPersonal() {
@@ -167,8 +166,7 @@ func (d Decision) askingSource() Source {
 	return d.by.Source
 }
 
-// paths returns the files that the arguments name, see [PathArgs], and secret-looking files
-// that a command could read.
+// paths returns [Question.Paths].
 func (d Decision) paths() (names []string) {
 	for _, f := range PathArgs(d.call, d.entry) {
 		// An argument that is no path is left out; the tool reports it.
@@ -189,8 +187,7 @@ func (d Decision) reachesNetwork() bool {
 	return d.execNetwork || d.entry.Capabilities.Network != tool.NetworkNone
 }
 
-// networkRules returns the rules of the network that a grant would give, as text. Nil if
-// the call does not ask for the network.
+// networkRules returns [Question.Network].
 func (d Decision) networkRules() []string {
 	if d.policy == nil || !d.reachesNetwork() {
 		return nil
@@ -201,8 +198,8 @@ func (d Decision) networkRules() []string {
 	return []string{"nobody: no rule allows a host"}
 }
 
-// network returns the hosts that the call may reach, with the host that a yes opens if
-// there is one. Nil if that host cannot be opened.
+// network returns the hosts that the call may reach, with opensHost if there is one. Nil:
+// opensHost cannot be opened.
 func (d Decision) network() *network.Network {
 	if d.opensHost == "" {
 		return d.access.network
@@ -227,23 +224,23 @@ type Answer struct {
 	Question [32]byte // ID of the question
 	Allow    bool
 	Scope    Scope
-	By       string // the way it was given, for the record: "terminal", "no terminal", ...
+	By       string // way in which it was given, for the record: "terminal", "no terminal", ...
 }
 
-// AnswerExpires is the time within which a question must be answered. It outlasts a lunch
-// but not a night, after which nobody remembers the question.
+// AnswerExpires limits the time from a question to its answer; a later answer is refused. It
+// outlasts a lunch but not a night, after which nobody remembers the question.
 const AnswerExpires = time.Hour
 
-// Pose returns the question with its session, its time and its ID, so that it can be
-// answered. The ID is a digest of all of them and of everything that would run.
+// Pose returns the question with its session, its time and its ID, so that it can be answered.
+// The ID is a digest of the session, the time and everything that would run.
 func (q Question) Pose(session string, at time.Time) Question {
 	q.Session, q.AskedAt = session, at
 	q.ID = q.digest()
 	return q
 }
 
-// CheckAnswer returns an error unless the answer is to exactly this question, and in time.
-// An answer to another call, to the same call in another session, or from yesterday allows
+// CheckAnswer returns an error unless the answer is to exactly this question, and in time. An
+// answer to another call, to the same call in another session, or from yesterday allows
 // nothing.
 func (q Question) CheckAnswer(a Answer, now time.Time) error {
 	switch {
@@ -257,7 +254,6 @@ func (q Question) CheckAnswer(a Answer, now time.Time) error {
 	return nil
 }
 
-// digest returns a digest of the call, of what it would do and of the time of the question.
 func (q Question) digest() [32]byte {
 	changes := q.Changes.Digest()
 	return sha256.Sum256([]byte(lengthPrefixed(q.Session, []string{

@@ -6,8 +6,8 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// Redacted returns the question without secrets, to be shown. If content that the call adds
-// holds a secret, an answer can hold for this call only. The original question still
+// Redacted returns the question without secrets, to be shown. If it hides a secret in a line
+// that the call adds, an answer can hold for this call only. The original question still
 // defines the call that runs and the ID that the answer names.
 func (q Question) Redacted(r *redact.Redactor) Question {
 	q.Call.Args = r.JSON(q.Call.Args)

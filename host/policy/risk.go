@@ -7,9 +7,9 @@ type Risk int
 
 // The risks.
 const (
-	RiskSafe   Risk = iota // it computes, or is built in and only reads mounted files
-	RiskMedium             // it changes mounted files, uses a secret, or reads mounted files and is not built in
-	RiskHigh               // it starts a process or reaches the network
+	RiskSafe   Risk = iota // a tool that computes, or is built in and only reads mounted files
+	RiskMedium             // one that changes mounted files, uses a secret, or reads and is not built in
+	RiskHigh               // one that starts a process or reaches the network
 )
 
 func (r Risk) String() string {
@@ -38,9 +38,9 @@ func RiskOf(e *tool.Entry) Risk {
 // isThirdParty reports whether the tool is not built in.
 func isThirdParty(e *tool.Entry) bool { return e.Module.Origin != tool.OriginBuiltin }
 
-// isThirdPartyReader reports whether a third-party tool reads files, so that a call asks
-// for this alone. It is false if a person runs the tool by the path of its file: then the
-// person has chosen both the tool and the directories that it sees.
+// isThirdPartyReader reports whether a third-party tool reads files, so that a call asks for
+// this alone. It is false if a person runs the tool by the path of its file: then the person
+// has chosen both the tool and the directories that it sees.
 func (d Decision) isThirdPartyReader() bool {
 	own := d.entry.Module.Origin == tool.OriginFile && d.call.Caller == tool.CallerPerson
 	return isThirdParty(d.entry) && !own && (d.entry.Capabilities.Files != tool.FilesNone || d.entry.Capabilities.Exec != "")
@@ -71,11 +71,11 @@ type Scope string
 
 // The scopes.
 const (
-	ScopeOnce    Scope = "once"    // for this call
-	ScopeTurn    Scope = "turn"    // for this turn of the session
-	ScopeSession Scope = "session" // until this program ends
-	ScopeProject Scope = "project" // remembered for this workspace
-	ScopeAlways  Scope = "always"  // remembered in a file that the user can read
+	ScopeOnce    Scope = "once"    // this call
+	ScopeTurn    Scope = "turn"    // calls in this turn of the session
+	ScopeSession Scope = "session" // calls until this program ends
+	ScopeProject Scope = "project" // remembered, for calls in this workspace
+	ScopeAlways  Scope = "always"  // remembered, for calls in any workspace
 
 	// For all calls that change nothing outside the directory of this call's changes.
 	ScopeBelow     Scope = "below"      // until this program ends

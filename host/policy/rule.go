@@ -32,8 +32,8 @@ const (
 	SourceAllowance Source = network.SourceAllowance
 )
 
-// authority is the order in which layers are named if several decide the same. The highest
-// comes first.
+// authority lists the layers in the order in which they are named if several decide the same,
+// the highest first.
 var authority = []Source{SourceAdmin, SourceUser, SourceProject, SourceEnv, SourceFlag, SourceSession, SourceDefault}
 
 // mayAllow reports whether rules of the source can answer questions. Only the user's can:
@@ -54,39 +54,34 @@ const AnyTool = "*"
 // asks, and one that asks over one that allows.
 type Rule struct {
 	Effect Effect
-	Tool   string // the tool's name, or AnyTool
-	// Except holds tools that a rule for AnyTool does not apply to.
-	Except []string
-	// Where holds conditions, all of which must hold for a call. Empty: no condition.
-	Where []match.Condition
+	Tool   string            // the tool's name, or AnyTool
+	Except []string          // tools that a rule for AnyTool does not apply to
+	Where  []match.Condition // conditions, all of which must hold for a call; empty: none
 	// Risks and Callers restrict the rule to calls of these risks and callers. Empty: any.
 	Risks   []Risk
 	Callers []tool.Caller
 	// AfterCalls is the number of calls of the tool in a session after which a rule that
 	// denies applies. 0: from the first call on.
 	AfterCalls int
-	// Secrets holds the names of the secrets that a rule allows as well, sorted and
-	// separated by commas. The rule does not apply to a tool that asks for any other
-	// secret: an answer never covers more than the question did.
+	// Secrets holds the names of the secrets that the tool may use under a rule that allows,
+	// sorted and separated by commas. Such a rule does not apply to a tool that asks for
+	// another secret: an answer never covers more than the question did.
 	Secrets string
-	// Reads holds secret-looking files that an allowed call may read, besides those in
-	// conditions. A path is absolute, or relative to the working directory of the call.
-	Reads []string
-	// Changes selects what happens to the changes of the command. Empty: the rule sets
-	// nothing.
-	Changes ChangesMode
-	// Below restricts a rule that allows to calls that change only this directory and files
-	// below. It is absolute, or relative to the working directory of the call. The rule
-	// counts after a call has run on a stage. Empty: no such restriction.
+	// Reads holds secret-looking files that an allowed call may read, besides the files that
+	// conditions name. A path is absolute, or relative to the working directory of the call.
+	Reads   []string
+	Changes ChangesMode // mode for the changes of the command; empty: the rule sets none
+	// Below restricts a rule that allows to calls that change only files in this directory, at
+	// any depth. It is absolute, or relative to the working directory of the call. Such a rule
+	// counts only after a call has run on a stage. Empty: no such restriction.
 	Below string
-	// HistoryDir makes the rule one about histories: it decides whether commands of the
-	// tool may read histories that seem to hold secrets, of the repositories in this
-	// directory. It is absolute, or relative to the workspace. Empty: the rule is about
-	// calls.
+	// HistoryDir makes the rule one about histories: it decides whether commands of the tool
+	// may read histories that seem to hold secrets, of the repositories in this directory. It
+	// is absolute, or relative to the workspace. Empty: the rule is about calls.
 	HistoryDir string
 	// OpensHost restricts a rule that allows to calls that would reach this host, and opens
-	// it for them although no network rule does. Only answers in this session have it, and
-	// [ParseRule] does not read it. Empty: the rule opens no host.
+	// the host for them although no network rule does. Only answers in this session have it,
+	// and [ParseRule] does not read it. Empty: the rule opens no host.
 	OpensHost string
 
 	// Binding holds the tool as it was when the rule was made. If the tool has changed, the
@@ -97,13 +92,13 @@ type Rule struct {
 	Turn    int
 	Project string
 
-	// Overrides holds the identities of the person's own rules that asked when this answer
-	// of the session was given. The answer wins over these rules and over no others.
+	// Overrides holds the identities of the person's own rules that asked when this answer of
+	// the session was given. The answer wins over these rules and no others.
 	Overrides []string
 
 	Source Source
-	Origin string // the place where it is written, FILE:LINE; empty if Source names the place
-	Why    string // the reason that its author gave; may be empty
+	Origin string // place where the rule is written, FILE:LINE; empty: Source names the place
+	Why    string // the author's reason for the rule; may be empty
 }
 
 // String returns the form that [ParseRule] reads, if the rule has at most one condition and
@@ -151,8 +146,8 @@ const (
 func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
 
 // ParseDenial parses a rule that denies, in the form of [ParseRule]. It can be about
-// [AnyTool], and about any command. A literal value that holds a "*" is an error: its
-// author meant a pattern, and the rule would deny nothing.
+// [AnyTool], and about any command. A literal value with a "*" is an error: its author meant a
+// pattern, and the rule would deny nothing.
 func ParseDenial(s string) (Rule, error) { return parseRule(s, Deny) }
 
 func parseRule(text string, effect Effect) (Rule, error) {
@@ -200,7 +195,7 @@ func parseRule(text string, effect Effect) (Rule, error) {
 	return r, r.Check()
 }
 
-// cutLast cuts a rule at the last sep. A value may hold sep, but ends with a parenthesis,
+// cutLast cuts a rule at the last sep. A value may hold sep, but it ends with a parenthesis,
 // and no clause does.
 func cutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 && !strings.HasSuffix(s, ")") {
@@ -352,7 +347,6 @@ func (r Rule) InWords() string {
 	return b.String()
 }
 
-// each returns the text of every value.
 func each[T any](values []T, text func(T) string) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -361,12 +355,11 @@ func each[T any](values []T, text func(T) string) []string {
 	return out
 }
 
-// remembered reports whether the rule allows and may outlast the run in which a person made
-// the rule.
+// remembered reports whether the rule allows and may outlast the run in which it was made.
 func (r *Rule) remembered() bool { return r.Effect == Allow && r.Source != SourceFlag }
 
-// matches reports whether the rule applies to the call, and counts. A rule with Below does
-// not apply before the changes of the call are known.
+// matches reports whether the rule applies to the call, and counts. A rule with Below never
+// does: see [Decision.applyDirRules].
 func (r *Rule) matches(d *Decision, args *match.Arguments) match.Truth {
 	if r.Below != "" {
 		return match.No
@@ -382,8 +375,7 @@ func (r *Rule) matchesIgnoringBelow(d *Decision, args *match.Arguments) match.Tr
 	return r.matchesConditions(d, args)
 }
 
-// matchesConditions reports whether the rule applies to the call, even if it does not
-// count.
+// matchesConditions reports whether the rule applies to the call, even if it does not count.
 func (r *Rule) matchesConditions(d *Decision, args *match.Arguments) match.Truth {
 	call, e := &d.call, d.entry
 	switch {
@@ -417,16 +409,16 @@ func (r *Rule) isExactFlag(arg string) bool {
 	return r.Source == SourceFlag && slices.ContainsFunc(r.Where, func(c match.Condition) bool { return c.Arg() == arg && c.Kind() == match.Equal && !c.Not() })
 }
 
-// mayStart reports whether a rule that allows a process counts. If processes are confined,
-// every rule does. Otherwise the rule must name the command, and holds only for this run. A
-// remembered rule must not match any command.
+// mayStart reports whether a rule that allows a process counts. A remembered rule counts only
+// if its command may be remembered, see [checkRememberable]. Below [TierConfined], the rule
+// must also name the command, and hold only for this run.
 func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 	exec := e.Capabilities.Exec
 	return r.checkRemembered(exec) == nil && (r.namesCommand(exec) && !r.remembered() || p.tier() >= TierConfined)
 }
 
-// checkRemembered returns an error if the rule was remembered and cannot hold for its
-// command, with the reason. arg is the argument with the command.
+// checkRemembered returns an error, with the reason, if the rule was remembered and its
+// command must not be. arg is the argument with the command.
 func (r *Rule) checkRemembered(arg string) error {
 	if !r.remembered() {
 		return nil
@@ -446,8 +438,8 @@ func (r *Rule) checkRemembered(arg string) error {
 	return nil
 }
 
-// checkRememberable returns an error if the words of the command must not be remembered,
-// with the reason: they would allow more than one program, or another one tomorrow.
+// checkRememberable returns an error, with the reason, if the command must not be remembered:
+// its words would allow more than one program, or another one tomorrow.
 func checkRememberable(line command.Line) error {
 	if !line.Literal {
 		return errors.New("it is more than one program and its literal arguments")
@@ -467,7 +459,6 @@ func (r *Rule) namesCommand(arg string) bool {
 	return slices.ContainsFunc(r.Where, func(c match.Condition) bool { return namesCommand(c, arg) })
 }
 
-// namesCommand reports whether the condition names the command in arg.
 func namesCommand(c match.Condition, arg string) bool {
 	return c.Arg() == arg && !c.Not() && (c.Kind() == match.Equal || c.Kind() == match.Words)
 }

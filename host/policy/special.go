@@ -22,17 +22,17 @@ import (
 
 // specialPath is a path of a call together with its entry in the list of special paths.
 type specialPath struct {
-	path string // as seen by the guest
+	path string // guest path
 	paths.Special
 }
 
 func (s specialPath) String() string { return fmt.Sprintf("%q, %s: %s", s.path, s.What, s.Why) }
 
 // applySecretReads makes the decision ask if the call names files that look like secrets,
-// unless a rule names these files. A tool that replaces whole files, without reading them,
-// is not asked about. A command may read the files that its rule opens, even if its own
-// text does not name them. Below [TierConfined] a command could read all of them anyway, so
-// a rule that allows it is enough.
+// unless rules name all these files. A tool that replaces whole files, without reading them,
+// is not asked about. A command may read the files that its rule opens, even if its own text
+// does not name them. Below [TierConfined] a command could read all of them anyway, so a rule
+// that allows it is enough.
 func (p *Policy) applySecretReads(d *Decision) {
 	caps := d.entry.Capabilities
 	if caps.Files == tool.FilesNone && caps.Exec == "" || caps.Files == tool.FilesWrite && d.entry.Content != nil && d.entry.Content.Hash == "" {
@@ -73,10 +73,10 @@ func (d *Decision) hasRead(name string) bool {
 	return slices.ContainsFunc(d.reads, func(s specialPath) bool { return s.path == name })
 }
 
-// DecideChanges decides again once the changes of the call are known. differs reports
-// whether the decision has changed, even for a call that was approved. Rules about paths
-// apply. A change of a closed path is denied. A change of any other special path asks each
-// time, unless a rule names the file. dirs describe the git repositories that have changed.
+// DecideChanges decides again once the changes of the call are known, even for a call that was
+// approved. differs reports whether the decision has changed. Rules about paths apply. A
+// change of a closed path is denied. A change of any other special path asks each time, unless
+// a rule names the file. dirs describe the git repositories that have changed.
 func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
 	d.work = match.NewWork()
 	ruled := d.applyPathRules(changes)
@@ -164,9 +164,9 @@ func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Deci
 	return d, true
 }
 
-// DecideShownChanges is like [Decision.DecideChanges], but asks if the call is allowed by a
-// remembered rule and its changes cannot all be shown: the person who made the rule agreed
-// only to changes that are shown.
+// DecideShownChanges is like [Decision.DecideChanges], but asks if a remembered rule allows
+// the call and its changes cannot all be shown: the person who made the rule agreed only to
+// changes that are shown.
 func (d Decision) DecideShownChanges(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
 	d, differs = d.DecideChanges(changes, dirs...)
 	if d.effect != Allow || d.flagAllowsCall || d.by.Source != SourceSession && d.by.Source != SourceUser || len(changes) == 0 {
@@ -179,8 +179,8 @@ func (d Decision) DecideShownChanges(ctx context.Context, changes []tool.Change,
 	return d, true
 }
 
-// WithDiff returns the decision together with the changes as shown to a person. dirs
-// describe the git repositories that have changed.
+// WithDiff returns the decision together with the changes as shown to a person. dirs describe
+// the git repositories that have changed.
 func (d Decision) WithDiff(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) Decision {
 	special := map[string]bool{}
 	for _, s := range d.changed {
@@ -200,8 +200,8 @@ func (d Decision) WithDiff(ctx context.Context, changes []tool.Change, dirs ...*
 	return d
 }
 
-// leavesMounts reports whether the change makes a symbolic link that leads, or could lead,
-// out of all mounts. target is the target of the link.
+// leavesMounts reports whether the change makes a symbolic link that leads, or could lead, out
+// of all mounts. target is the target of the link; empty: the change makes no link.
 func leavesMounts(s *access, c tool.Change) (target string, out bool) {
 	if c.After == nil || c.After.Target == "" {
 		return "", false
@@ -215,8 +215,8 @@ func leavesMounts(s *access, c tool.Change) (target string, out bool) {
 	return c.After.Target, !seen || up != ".." && slices.Contains(strings.Split(up, "/"), "..")
 }
 
-// AssumeChanges returns the decision as if the call changed every file that it names and
-// may change. It is a forecast made without running the call.
+// AssumeChanges returns the decision as if the call changed every file that it names and may
+// change. It is a forecast, made without running the call.
 func (d Decision) AssumeChanges() Decision {
 	if d.effect == Deny || d.entry.Capabilities.Files != tool.FilesWrite {
 		return d
@@ -231,8 +231,8 @@ func (d Decision) AssumeChanges() Decision {
 	return d
 }
 
-// ruleNamesFile reports whether a rule that allows the call names exactly this file, not by
-// a pattern. Symbolic links are not followed.
+// ruleNamesFile reports whether a rule that allows the call names exactly this file, not by a
+// pattern. Symbolic links are not followed.
 func (p *Policy) ruleNamesFile(d *Decision, name string) (found bool) {
 	p.allowing(d, func(r *Rule) {
 		is := func(file string) bool { return paths.Guest(paths.Absolute(filename.Parse(file), d.call.Cwd)) == name }
@@ -243,8 +243,8 @@ func (p *Policy) ruleNamesFile(d *Decision, name string) (found bool) {
 	return found
 }
 
-// addReadsOfRules adds the secret files that the rules which allow the call may open, to
-// d.reads.
+// addReadsOfRules adds to d.reads the secret-looking files that rules open which allow the
+// call.
 func (p *Policy) addReadsOfRules(d *Decision) {
 	p.allowing(d, func(r *Rule) {
 		for _, file := range r.Reads {
@@ -258,7 +258,7 @@ func (p *Policy) addReadsOfRules(d *Decision) {
 	})
 }
 
-// allowing calls yield with every rule that allows the call, some of them more than once.
+// allowing calls yield with every rule that allows the call, maybe more than once for a rule.
 func (p *Policy) allowing(d *Decision, yield func(*Rule)) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -270,8 +270,8 @@ func (p *Policy) allowing(d *Decision, yield func(*Rule)) {
 	})
 }
 
-// specialPaths returns the special paths of the call. If there are any, an answer holds for
-// this call only.
+// specialPaths returns the special paths that the call changes or, without such, reads. If
+// there are any, an answer holds for this call only.
 func (d Decision) specialPaths() []specialPath {
 	if len(d.changed) > 0 {
 		return d.changed
@@ -280,7 +280,7 @@ func (d Decision) specialPaths() []specialPath {
 }
 
 // namedRule returns the smallest rule that allows the call and names its special paths: the
-// only one, if an argument names it, or all files that a command reads. It fails if no such
+// only path, if an argument names it, or all files that a command reads. It fails if no such
 // rule can be written.
 func (d Decision) namedRule() (Rule, bool) {
 	special := d.specialPaths()
@@ -318,7 +318,7 @@ func (d Decision) relative(name string) string {
 
 // PathArgs returns the paths in the arguments of a call, going by their text. It reads the
 // argument that the tool declares for its file or its patch, and all whose names end with
-// path or file.
+// path, file, paths or files. It returns at most 256 paths besides those of a patch.
 func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	var args map[string]json.RawMessage
 	if json.Unmarshal(call.Args, &args) != nil {
@@ -352,8 +352,8 @@ func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	return out
 }
 
-// CommandArgs returns the paths that the command of the call may name: each word, and the
-// part of a word after its first "=". Nil if the call runs no command.
+// CommandArgs returns the paths that the command of the call may name: each word, and the part
+// of a word after its first "=", at most 256. Nil: the call runs no command.
 func CommandArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	exec := entry.Capabilities.Exec
 	if exec == "" {
@@ -374,8 +374,8 @@ func CommandArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	return out
 }
 
-// maxPathArgs limits the number of paths of a call that are checked. The paths of a patch
-// do not count.
+// maxPathArgs limits the number of paths of a call that are checked; further ones are not. The
+// paths of a patch do not count.
 const maxPathArgs = 256
 
 // warning returns the warning about the special paths of the call, for a person.
@@ -404,5 +404,5 @@ func (d Decision) warning() string {
 	return strings.Join(all, "; ")
 }
 
-// maxWarned limits the number of special paths that a warning names.
+// maxWarned limits the number of special paths that a warning names; the others are counted.
 const maxWarned = 5

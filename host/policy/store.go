@@ -11,15 +11,15 @@ const (
 	SessionStoreKey = "session_store"
 )
 
-// Limits of a store, besides those in [Limits].
+// Limits of a store, besides those in [Limits]. Set fails beyond each of them.
 const (
 	MaxStoreKeys       = 1000
-	MaxStoreKeyBytes   = 256
-	MaxStoreValueBytes = 64 << 10
+	MaxStoreKeyBytes   = 256      // length of a key
+	MaxStoreValueBytes = 64 << 10 // length of a value
 )
 
-// Store holds the data that the tools of one module store in a session, as one call sees
-// it. Changes by the call become visible to other calls once the call has succeeded.
+// Store holds the data that the tools of one module store in a session, as one call sees it.
+// Changes by the call become visible to other calls once the call has succeeded.
 type Store interface {
 	// Get returns the value of a key. ok is false if there is none.
 	Get(key string) (value []byte, ok bool)
@@ -27,19 +27,17 @@ type Store interface {
 	// *StoreFullError, ErrTooManyKeys or ErrStoreExhausted; then nothing has changed.
 	Set(key string, value []byte, life *uint64) error
 	Delete(key string)
-	// Keys returns the keys with a prefix, sorted, at most limit of them.
+	// Keys returns the first keys with a prefix, sorted, at most limit.
 	Keys(prefix string, limit int) []string
 }
 
-// StoreFullError is the error for a value that no longer fits into a store. Limit is the
-// size of the store, in bytes.
+// StoreFullError is the error for a value that no longer fits into a store of Limit bytes.
 type StoreFullError struct{ Limit int }
 
 func (e *StoreFullError) Error() string { return fmt.Sprintf("the store may hold %d bytes", e.Limit) }
 
 var (
-	// ErrTooManyKeys is returned when a store holds [MaxStoreKeys] keys and would get
-	// another.
+	// ErrTooManyKeys is returned when a store holds [MaxStoreKeys] keys and would get another.
 	ErrTooManyKeys = fmt.Errorf("the store holds %d keys, and no more", MaxStoreKeys)
 	// ErrStoreExhausted is returned when the session's log holds as much of its stores'
 	// changes as it may.
@@ -55,7 +53,7 @@ func (g Grant) WithStore(s Store) Grant {
 // HasStore reports whether the call may use a store.
 func (g Grant) HasStore() bool { return g.terms().hasStore }
 
-// Store returns the store of the call. Nil: it may not use one.
+// Store returns the store of the call; nil: it may not use one.
 func (g Grant) Store() Store {
 	if !g.HasStore() {
 		return nil

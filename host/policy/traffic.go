@@ -12,17 +12,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// traffic counts the requests and bytes that a call has sent and received. Copies of a
-// grant share it.
+// traffic counts the requests and bytes of a call. Copies of a grant share it.
 type traffic struct {
 	mu       sync.Mutex // guards the rest
 	requests int
-	sent     int64                    // bytes
-	byHost   map[string]*tool.Traffic // by [network.Decision.String]; nil: none yet
+	sent     int64                    // bytes sent to all hosts
+	byHost   map[string]*tool.Traffic // accounts, by [network.Decision.String]; nil: none yet
 }
 
-// account returns the account of a host; mu is held. At most 128 hosts have their own
-// account, because a guest can name any number of hosts at no cost; the rest share one.
+// account returns the account of a host; mu is held. At most 128 hosts have their own account,
+// because a guest can name any number of hosts at no cost; the others share one.
 func (t *traffic) account(host string) *tool.Traffic {
 	const maxHosts = 128
 	account := t.byHost[host]
@@ -41,9 +40,9 @@ func (t *traffic) account(host string) *tool.Traffic {
 	return account
 }
 
-// TakeRequest counts one HTTP request and its bytes, with URL and headers, to the host of
-// d. It fails if the host is denied or a limit is reached. Each redirect is a request of
-// its own. Copies of the grant share the count.
+// TakeRequest counts one HTTP request to the host of d, and its bytes with URL and headers. It
+// fails if the host is denied, or if the call would exceed its requests or bytes. Each
+// redirect is a request of its own. Copies of the grant share the count.
 func (g Grant) TakeRequest(d network.Decision, bytes int64) error {
 	switch {
 	case g.g == nil:
@@ -68,7 +67,7 @@ func (g Grant) TakeRequest(d network.Decision, bytes int64) error {
 }
 
 // TakeSent counts further bytes that are sent on a connection that [Grant.TakeRequest] has
-// allowed. It fails if the limit is reached.
+// allowed. It fails if the call would exceed its bytes.
 func (g Grant) TakeSent(d network.Decision, bytes int64) error {
 	if g.g == nil {
 		return ErrNoGrant
@@ -79,7 +78,7 @@ func (g Grant) TakeSent(d network.Decision, bytes int64) error {
 	return t.send(d, bytes, g.g.limits)
 }
 
-// send counts bytes that are sent, and fails if the limit is reached; mu is held.
+// send counts bytes that are sent, and fails if they exceed the limit; mu is held.
 func (t *traffic) send(d network.Decision, bytes int64, limits Limits) error {
 	if bytes < 0 || t.sent+bytes > int64(limits.HTTPSentBytes) {
 		return fmt.Errorf("this call may send %d bytes in all its requests", limits.HTTPSentBytes)
@@ -89,7 +88,7 @@ func (t *traffic) send(d network.Decision, bytes int64, limits Limits) error {
 	return nil
 }
 
-// NoteReceived counts bytes that were received.
+// NoteReceived counts bytes that came from the host of d.
 func (g Grant) NoteReceived(d network.Decision, bytes int64) {
 	t := &g.terms().traffic
 	t.mu.Lock()
@@ -97,7 +96,7 @@ func (g Grant) NoteReceived(d network.Decision, bytes int64) {
 	t.account(d.String()).ReceivedBytes += bytes
 }
 
-// NoteRefused counts a refused request.
+// NoteRefused counts a refused request to the host of d.
 func (g Grant) NoteRefused(d network.Decision) {
 	t := &g.terms().traffic
 	t.mu.Lock()
@@ -105,7 +104,7 @@ func (g Grant) NoteRefused(d network.Decision) {
 	t.account(d.String()).Refused++
 }
 
-// Traffic returns the traffic of the call so far, sorted by host.
+// Traffic returns the traffic of the call so far, one entry for each account, sorted by host.
 func (g Grant) Traffic() []tool.Traffic {
 	t := &g.terms().traffic
 	t.mu.Lock()

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// automaton finds every occurrence of many patterns at once, in time linear in the text
-// (Aho and Corasick, 1975). It never changes once it is built.
+// automaton finds every occurrence of many patterns at once, in time linear in the text (Aho
+// and Corasick, 1975). It never changes once it is built.
 type automaton struct {
 	nodes   []node
-	root    [256]int32 // the children of node 0, by byte; 0: none
+	root    [256]int32 // children of node 0, by byte; 0: none
 	longest int        // length of the longest pattern, in bytes
-	marker  []byte     // replaces a pattern
+	marker  []byte     // text that replaces a pattern
 }
 
 // pattern is a text to find. Its first head and last tail bytes are not secret, and are not
@@ -23,12 +23,12 @@ type pattern struct {
 
 // node is a prefix of patterns. Node 0 is the empty prefix.
 type node struct {
-	fail         int32 // node of the longest proper suffix that is a prefix, too
-	child        int32 // the first child; 0: none
-	sibling      int32 // the next child of the parent
+	fail         int32 // node of the longest proper suffix that is also a prefix of a pattern
+	child        int32 // first child; 0: none
+	sibling      int32 // next child of the same parent; 0: none
 	match        int32 // length of the longest pattern that ends here; 0: none
-	head, tail   int32 // bytes at both ends of that pattern that are not replaced
-	shorterMatch int32 // node of a shorter pattern that ends here and may cover these bytes; 0: none
+	head, tail   int32 // bytes at both ends of this pattern that are not replaced
+	shorterMatch int32 // node of a shorter pattern that ends here and may cover head and tail; 0: none
 	depth        int32 // length of the prefix
 	hold         int32 // length of the longest suffix that can still grow to a pattern
 	b            byte  // last byte of the prefix
@@ -81,7 +81,6 @@ func newAutomaton(patterns []pattern) *automaton {
 	return a
 }
 
-// childOf returns the child of a node for a byte; 0: none.
 func (a *automaton) childOf(at int32, b byte) int32 {
 	if at == 0 {
 		return a.root[b]
@@ -94,7 +93,7 @@ func (a *automaton) childOf(at int32, b byte) int32 {
 	return 0
 }
 
-// step returns the node after one more byte.
+// step returns the node after a further byte.
 func (a *automaton) step(at int32, b byte) int32 {
 	for at != 0 {
 		if c := a.childOf(at, b); c != 0 {
@@ -116,22 +115,22 @@ func (a *automaton) find(text []byte) bool {
 	return false
 }
 
-// scanner replaces patterns in a text that comes in pieces. Overlapping patterns are
-// replaced together, by one marker. It holds back only bytes that may be the beginning of a
-// pattern, fewer than the longest pattern has.
+// scanner replaces patterns in a text that comes in pieces. Overlapping patterns are replaced
+// together, by one marker. It holds back only bytes that may be the beginning of a pattern,
+// fewer than the longest pattern has.
 type scanner struct {
 	a    *automaton
 	at   int32  // the node for the text so far
 	held []byte // bytes that are held back
-	runs []span // parts of held to be replaced, in order, without overlaps
-	open bool   // the first run began before held, and its marker is written
+	runs []span // parts of held that are to be replaced, in order, without overlaps
+	open bool   // set if the first run began before held: its marker is written
 }
 
 // span is a range of bytes, without the byte at end.
 type span struct{ start, end int }
 
-// feed appends to dst the text that is certain after one more piece. last is set for the
-// last piece.
+// feed takes one more piece and appends to dst the text that is certain now. last is set for
+// the last piece: then all text is certain.
 func (s *scanner) feed(dst, piece []byte, last bool) []byte {
 	for i, b := range piece {
 		if s.at = s.a.step(s.at, b); s.at == 0 {
@@ -184,8 +183,9 @@ func (s *scanner) cover(r span) {
 	s.runs = append(s.runs, r)
 }
 
-// marker returns the text that replaces a secret. It holds no pattern, and its first and
-// last bytes are in none, so that no pattern can arise around it.
+// marker returns the text that replaces a secret. It holds no pattern, and its first and last
+// bytes are in none, so that no pattern can arise around it. If none of the texts is so, it is
+// "[redacted]".
 func marker(patterns []pattern) []byte {
 	for _, inner := range []string{"redacted", "*****", ""} {
 		for _, ends := range []string{"[]", "<>", "{}", "()", "**", "##", "~~", "||", "!!", "^^", "``", "  ", "██", "∎∎"} {

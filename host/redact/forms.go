@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// forms returns the texts in which a value may appear, each once. Those shorter than
+// forms returns the texts in which a value may appear, each once. Texts shorter than
 // [MinBytes] are left out.
 func forms(value string) [][]byte {
 	seen := map[string]bool{}
@@ -36,10 +36,10 @@ func forms(value string) [][]byte {
 	return out
 }
 
-// base64Forms adds the value in both alphabets, at the three offsets that it can have
-// within a longer encoded text. A character at its edge also holds bits of the neighbouring
-// bytes: it is unknown and stays, with at most six bits of the value's first or last byte.
-// If the encoded text ends with the value, its end is known.
+// base64Forms adds the value in both alphabets, at the three offsets that it can have within a
+// longer encoded text. A character at its edge also holds bits of the neighbouring bytes: it
+// is unknown and stays, with at most six bits of the value's first or last byte. If the
+// encoded text ends with the value, its end is known.
 func base64Forms(value string, add func(string)) {
 	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		for before := range 3 {
@@ -53,12 +53,12 @@ func base64Forms(value string, add func(string)) {
 }
 
 // percentForms adds the value as percent-encoded by different encoders, in upper and lower
-// hex. They differ in the characters that they leave as they are.
+// hex. They differ in the characters that they do not encode.
 func percentForms(value string, add func(string)) {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	for _, e := range []struct {
-		kept string
-		plus bool // for a space
+		kept string // characters that are not encoded
+		plus bool   // set if a space becomes a plus sign
 	}{
 		{"", false},                                  // everything is encoded
 		{letters, false},                             //
@@ -89,7 +89,7 @@ func percentForms(value string, add func(string)) {
 	}
 }
 
-// jsonForms adds the string literals of different encoders, without quotes, and the same
+// jsonForms adds the string literals of different encoders, without quotes, and each literal
 // escaped as text in JSON once and twice more: a result is text in an envelope, and the
 // envelope is text in an event.
 func jsonForms(value string, add func(string)) {
@@ -107,8 +107,7 @@ func jsonForms(value string, add func(string)) {
 }
 
 // diffForms adds a value of several lines with the marks of added, removed and surrounding
-// lines of a diff, and the same as text in JSON. A value of one line is found in a diff
-// anyway.
+// lines of a diff, also as text in JSON. A value of one line is found in a diff anyway.
 func diffForms(value string, add func(string)) {
 	lines := strings.TrimRight(value, "\n") // any text can follow the last line
 	if !strings.Contains(lines, "\n") {
@@ -121,7 +120,7 @@ func diffForms(value string, add func(string)) {
 	}
 }
 
-// ascii replaces characters beyond ASCII by escapes.
+// ascii replaces characters beyond ASCII by escapes; format is that of a UTF-16 unit.
 func ascii(text, format string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -31,12 +31,12 @@ func (r *Redactor) JSON(data json.RawMessage) json.RawMessage {
 	return out
 }
 
-// maxNested limits the depth at which JSON in strings is redacted as JSON. Deeper it is
-// redacted as text.
+// maxNested limits the levels of JSON in strings that are redacted as JSON. JSON at deeper
+// levels is redacted as text.
 const maxNested = 8
 
-// walk returns valid JSON with its strings and numbers redacted. depth limits the nesting
-// of JSON in strings.
+// walk returns valid JSON with its strings and numbers redacted. depth is the number of
+// further levels of JSON in strings.
 func (r *Redactor) walk(a *automaton, data []byte, depth int) []byte {
 	out := make([]byte, 0, len(data))
 	for i := 0; i < len(data); {
@@ -96,7 +96,7 @@ func (r *Redactor) literal(a *automaton, literal []byte, depth int) []byte {
 	return literal
 }
 
-// quoteHard is like quote, with the long form of every escape.
+// quoteHard is like quote, but writes every escape in its long form, \u and four digits.
 func quoteHard(text string) []byte {
 	out := []byte{'"'}
 	for _, r := range text {
@@ -109,7 +109,7 @@ func quoteHard(text string) []byte {
 	return append(out, '"')
 }
 
-// quote returns a text as a JSON string. html escapes <, > and & as well.
+// quote returns a text as a JSON string. html is set to escape also <, > and &.
 func quote(text string, html bool) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -8,12 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// MinBytes is the smallest length of a value that is redacted, in bytes. A shorter value
-// would match ordinary text.
+// MinBytes is the smallest length of a value that is redacted, in bytes. A shorter value would
+// match ordinary text.
 const MinBytes = 4
 
-// Redactor replaces secrets in text. It knows the values that were added, each in these
-// forms:
+// Redactor replaces secrets in text. It knows the values that were added, each in these forms:
 //
 //   - as it is;
 //   - in hex, lower or upper case;
@@ -38,8 +37,9 @@ type Redactor struct {
 	patterns []pattern
 }
 
-// Add adds a secret value. The part of it after the first space or "=" is added, too, if it
-// is long: the value may be a scheme and a key, or a cookie.
+// Add adds a secret value; one shorter than [MinBytes] is ignored. The part after the first
+// space, and that after the first "=", is added, too, if it has at least 16 bytes: the value
+// may be a scheme and a key, or a cookie.
 func (r *Redactor) Add(value string) {
 	const long = 16
 	if r == nil || len(value) < MinBytes {
@@ -55,7 +55,7 @@ func (r *Redactor) Add(value string) {
 	}
 }
 
-// add adds a value in all its forms. r.mu must be held.
+// add adds a value in all its forms. r.mu is held.
 func (r *Redactor) add(value string) {
 	if r.values[value] {
 		return
@@ -70,12 +70,12 @@ func (r *Redactor) add(value string) {
 	r.a.Store(newAutomaton(r.patterns))
 }
 
-// ContextValue is a value that is secret only between these two texts, and only in this
-// form. It can be shorter than [MinBytes].
+// ContextValue is a value that is secret only between these two texts, and only in this form.
+// It can be shorter than [MinBytes].
 type ContextValue struct{ Before, Value, After string }
 
-// AddContextValues adds values that are secret in their contexts only. The texts around
-// them are not replaced.
+// AddContextValues adds values that are secret only in their contexts. The texts around them
+// are not replaced.
 func (r *Redactor) AddContextValues(places ...ContextValue) {
 	if r == nil || len(places) == 0 {
 		return
@@ -90,7 +90,7 @@ func (r *Redactor) AddContextValues(places ...ContextValue) {
 	r.a.Store(newAutomaton(r.patterns))
 }
 
-// automaton returns the current automaton; nil while no value is known.
+// automaton returns the current automaton; nil: no value is known yet.
 func (r *Redactor) automaton() *automaton {
 	if r == nil {
 		return nil
@@ -113,10 +113,10 @@ func (r *Redactor) Text(text string) string {
 	return string((&scanner{a: a}).feed(nil, []byte(text), true))
 }
 
-// Head returns the beginning of a text without secrets, at most limit bytes, and whether it
-// is the whole text. It reads at most [Redactor.Longest] bytes beyond limit, so that no
-// piece of a secret is left at the cut. Its length does not depend on the text after that:
-// otherwise the author of the text could learn the beginning of a secret.
+// Head returns the beginning of a text without secrets, at most limit bytes, and whether it is
+// the whole text. It reads at most [Redactor.Longest] bytes beyond limit, so that no piece of
+// a secret is left at the cut. Its length does not depend on the text after that: otherwise
+// the author of the text could learn the beginning of a secret.
 func (r *Redactor) Head(text []byte, limit int) (head []byte, whole bool) {
 	a := r.automaton()
 	if a == nil {
@@ -132,8 +132,8 @@ func (r *Redactor) Head(text []byte, limit int) (head []byte, whole bool) {
 	return clean[:kept], kept == len(clean) && len(seen) == len(text)
 }
 
-// Longest returns the length of the longest form of a value, in bytes; 0 if no value is
-// known. Code that cuts a text must redact this many bytes beyond the cut.
+// Longest returns the length of the longest form of a value, in bytes; 0: no value is known.
+// Code that cuts a text must redact this many bytes beyond the cut.
 func (r *Redactor) Longest() int {
 	if a := r.automaton(); a != nil {
 		return a.longest
@@ -142,9 +142,8 @@ func (r *Redactor) Longest() int {
 }
 
 // Stream returns a function that takes a text in pieces and returns it in other pieces,
-// without secrets, even those that are split between pieces. It holds back bytes that may
-// be the beginning of a secret, until the last piece. It must be used by one goroutine at a
-// time.
+// without secrets, even those that are split between pieces. It holds back bytes that may be
+// the beginning of a secret, until the last piece. One goroutine at a time may use it.
 func (r *Redactor) Stream() func(piece string, last bool) string {
 	s := stream{r: r}
 	return func(piece string, last bool) string { return string(s.feed([]byte(piece), last)) }
@@ -187,15 +186,15 @@ type Writer struct {
 // called. It is safe for concurrent use.
 func (r *Redactor) Writer(w io.Writer) *Writer { return &Writer{w: w, s: stream{r: r}} }
 
-// Write implements io.Writer. Held bytes count as written.
+// Write implements io.Writer. Bytes that are held back count as written.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(p), w.pass(w.s.feed(p, false))
 }
 
-// Flush writes the bytes that are held back, and flushes w if that is a Writer, too. A
-// secret that is split by a flush is not found.
+// Flush writes the bytes that are held back. If it writes to another Writer, it flushes that
+// one, too. A secret that is split by a flush is not found.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

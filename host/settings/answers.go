@@ -15,11 +15,10 @@ import (
 
 // Answer is a remembered rule: a person's answer "always" or "project" to a question.
 type Answer struct {
-	Rule    string    `toml:"rule"`              // in the form of policy.ParseRule: TOOL or TOOL(CONDITION), maybe " with SECRET,SECRET"
-	Project string    `toml:"project,omitempty"` // the workspace in which it holds; empty: any workspace
+	Rule    string    `toml:"rule"`              // rule in the form of [policy.ParseRule]
+	Project string    `toml:"project,omitempty"` // workspace in which it holds; empty: any workspace
 	Added   time.Time `toml:"added"`
-	// The binding of the rule, see [policy.Binding]. When any of it changes, the rule no
-	// longer applies.
+	// The binding of the rule, see [policy.Binding]. When a part changes, the rule applies no more.
 	Module       string         `toml:"module"`
 	ABI          string         `toml:"abi,omitempty"`
 	Description  string         `toml:"description_sha256,omitempty"`
@@ -35,7 +34,6 @@ func (a Answer) ID() string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// answers returns the file of the remembered answers.
 func (d Dirs) answers() entryFile[Answer] {
 	return entryFile[Answer]{
 		path: d.AnswersFile(), table: "allow",
@@ -47,8 +45,8 @@ func (d Dirs) answers() entryFile[Answer] {
 	}
 }
 
-// Answers returns the remembered answers. It fails if anybody else could have written the
-// file.
+// Answers returns the remembered answers. It fails if anybody but the user could have written
+// the file.
 func (d Dirs) Answers() ([]Answer, error) { return d.answers().load() }
 
 // add stores an answer. It replaces an earlier answer with the same rule and project.
@@ -58,13 +56,13 @@ func (d Dirs) add(a Answer) error {
 	})
 }
 
-// Revoke removes the answers with this ID or rule, and returns them.
+// Revoke removes the answers whose ID or rule is word, and returns them.
 func (d Dirs) Revoke(word string) (removed []Answer, err error) {
 	return d.answers().remove(func(a Answer) bool { return a.ID() == word || a.Rule == word })
 }
 
-// unknownDigest stands for a missing digest and equals no digest: an incomplete answer is
-// asked for again.
+// unknownDigest stands for a missing digest and equals no digest, so that an incomplete answer
+// does not apply.
 const unknownDigest = "unknown"
 
 // AllowRule returns the rule of the answer.
@@ -103,8 +101,8 @@ func (d Dirs) RememberedRules() ([]policy.Rule, error) {
 	return rules, nil
 }
 
-// Remember stores the rule of an answer "always" or "project". redact takes secrets out of
-// a text: a rule that holds a secret is refused.
+// Remember stores the rule of an answer "always" or "project". redact takes secrets out of a
+// text: a rule that holds a secret is refused.
 func (d Dirs) Remember(r policy.Rule, redact func(string) string) error {
 	if redact(r.String()) != r.String() {
 		return errors.New("the rule holds a secret, which is not written to a file")

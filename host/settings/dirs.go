@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// Dirs holds this program's own folders, as in the XDG base directory specification. A
-// folder is created when something is first stored in it, and no guest sees any of them.
+// Dirs holds this program's own folders, as in the XDG base directory specification. A folder
+// is created when something is first stored in it, and no guest sees any of them.
 type Dirs struct {
 	Config string // agent.toml, remembered answers
 	Data   string // sessions, secrets
@@ -24,13 +24,13 @@ type Dirs struct {
 // place is one of the folders and its origin.
 type place struct {
 	dir      string
-	variable string // the environment variable that decided, or HOME
+	variable string // environment variable that decided, or HOME
 	below    string // default place, below the home directory
 }
 
-// FindDirs returns the folders named by XDG_*_HOME. A variable without an absolute path
-// does not count, as the specification says; then the folder is in its usual place below
-// HOME.
+// FindDirs returns the folders named by XDG_*_HOME. A variable without an absolute path does
+// not count, as the specification says; then the folder is in its usual place below HOME. The
+// error is a *[NoPlaceError].
 func FindDirs(env func(string) string) (Dirs, error) {
 	var d Dirs
 	for _, f := range []struct {
@@ -58,15 +58,15 @@ func FindDirs(env func(string) string) (Dirs, error) {
 
 // NoPlaceError is the error when the environment names no place for the folders.
 type NoPlaceError struct {
-	Variable string // the variable for the folder, an alternative to HOME
+	Variable string // variable that could name the place, instead of HOME
 }
 
 func (e *NoPlaceError) Error() string {
 	return fmt.Sprintf("no place for configuration and sessions: neither HOME nor %s names an absolute directory", e.Variable)
 }
 
-// AccountHome returns the home directory of the user's account, without regard to HOME.
-// Empty if the system knows none.
+// AccountHome returns the home directory of the user's account, whatever HOME is; empty:
+// unknown.
 func AccountHome() string {
 	u, err := user.LookupId(strconv.Itoa(os.Getuid()))
 	if err != nil {
@@ -78,9 +78,9 @@ func AccountHome() string {
 // checkOutside returns an error if a variable has put a folder into the workspace. A
 // repository can set variables for everybody who enters it (direnv, a Makefile, editor
 // settings), and would bring its own configuration, answers and compiled code. The usual
-// places below the home directory of the account are not chosen by anybody; they may be in
-// a workspace, and are masked there. See RATIONALE, "Why may no variable put our folders
-// into the workspace?"
+// places below the home directory of the account are not chosen by anybody; they may be in a
+// workspace, and are masked there. home returns the home directory; nil: AccountHome. See
+// RATIONALE, "Why may no variable put our folders into the workspace?"
 func (d Dirs) checkOutside(work string, home func() string) error {
 	if home == nil {
 		home = AccountHome
@@ -103,7 +103,7 @@ func (d Dirs) checkOutside(work string, home func() string) error {
 }
 
 // Within resolves the part of a path that exists, and reports whether the result is dir or
-// below dir, whatever the names.
+// below dir, whatever the names. If dir cannot be read, in is true.
 func Within(name, dir string) (real string, in bool) {
 	real = Resolve(name)
 	top, err := os.Stat(dir)
@@ -146,7 +146,7 @@ func Resolve(name string) string {
 }
 
 // masked returns the paths that no guest sees: the folders, and the most important files in
-// them, too, because a file may be a link to another place of the user's.
+// them, because a file may be a link to another place of the user's.
 func (d Dirs) masked() []string {
 	return []string{
 		d.Config, d.Data, d.State, d.Cache,
@@ -159,8 +159,7 @@ func (d Dirs) masked() []string {
 func (d Dirs) AgentTOML() string { return filepath.Join(d.Config, "agent.toml") }
 
 // WriteAgentTOML writes the user's configuration, or that of a workspace, which others may
-// read. The user's may be a symbolic link, and stays one. A link in a workspace is an
-// error.
+// read. The user's may be a symbolic link, and stays one. A link in a workspace is an error.
 func (d Dirs) WriteAgentTOML(path string, data []byte) error {
 	if path == d.AgentTOML() {
 		path = Resolve(path)
@@ -186,15 +185,15 @@ func (d Dirs) Modules() string { return filepath.Join(d.Data, "modules") }
 // AnswersFile returns the path of the remembered answers.
 func (d Dirs) AnswersFile() string { return filepath.Join(d.Config, "allow.toml") }
 
-// trustFile returns the path of the trusted project files. It is not in Config, which
-// people edit and copy to other machines: trust is in a path of this machine.
+// trustFile returns the path of the trusted project files. It is not in Config, which people
+// edit and copy to other machines: what is trusted is a path of this machine.
 func (d Dirs) trustFile() string { return filepath.Join(d.State, "trust.toml") }
 
 // Sessions returns the path of the session store.
 func (d Dirs) Sessions() string { return filepath.Join(d.Data, "sessions.db") }
 
-// Secrets returns the path of the encrypted secrets. Their key is in another folder: a copy
-// of one of the two folders is useless.
+// Secrets returns the path of the encrypted secrets. Their key is in another folder: a copy of
+// only one of the two folders is useless.
 func (d Dirs) Secrets() string { return filepath.Join(d.Data, "secrets.sealed") }
 
 // SecretsKey returns the path of the key of the encrypted secrets.

@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Egress returns the options of the network: the proxy, and the certificate authorities of
-// the administrator and the settings. In their paths, "~" stands for HOME.
+// Egress returns the options of the network: the proxy, and the certificate authorities of the
+// administrator and the settings. In the paths of the settings, "~" stands for HOME.
 func (s *Settings) Egress(administrator policyfile.Place, env func(string) string) (egress.Options, error) {
 	opts, err := RouteOptions(administrator, policy.RouteOf(s.Layers))
 	if err != nil {
@@ -32,8 +32,8 @@ func (s *Settings) Egress(administrator policyfile.Place, env func(string) strin
 	return opts, nil
 }
 
-// UnreadProxy returns the name of an environment variable that sets a proxy and is not
-// used. Empty: there is none.
+// UnreadProxy returns the name of an environment variable that sets a proxy; such a variable
+// is not used. Empty: there is none.
 func UnreadProxy(env func(string) string) string {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"} {
 		if env(name) != "" {
@@ -43,8 +43,9 @@ func UnreadProxy(env func(string) string) string {
 	return ""
 }
 
-// RouteOptions returns the options of a route alone. Its files must be as safe as the
-// administrator's policy: anybody who can write to one can read everything that is sent.
+// RouteOptions returns the options of the administrator's route alone. Its files must be as
+// safe as the administrator's policy: anybody who can write to one can read everything that is
+// sent.
 func RouteOptions(administrator policyfile.Place, route policy.Route) (egress.Options, error) {
 	var opts egress.Options
 	if route.Proxy != nil {

@@ -19,18 +19,18 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// entryFile is a TOML file of entries that this program writes, with mode 0600. It is
-// replaced as a whole, so that a crash leaves the old or the new file.
+// entryFile is a TOML file of entries that this program writes, with mode 0600. It is replaced
+// as a whole, so that a crash leaves the old or the new file.
 type entryFile[E any] struct {
 	path  string
-	table string       // name of the array of tables that holds the entries
+	table string       // name of the array of tables with the entries
 	head  string       // comment at the beginning of the file
 	check func(E) bool // reports whether an entry is complete
 	needs string       // the condition of check, in words
 }
 
-// load returns the entries. A missing file has none. It is an error if anybody else could
-// have written the file, or if it holds an unknown key: the meaning must not be guessed.
+// load returns the entries; none if there is no file. It is an error if anybody but the user
+// could have written the file, or if it holds an unknown key: the meaning must not be guessed.
 func (k entryFile[E]) load() ([]E, error) {
 	data, err := policyfile.User(k.path).Bytes()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,12 +75,12 @@ func (k entryFile[E]) parse(data []byte) ([]E, error) {
 	return entries, nil
 }
 
-// lockTimeout limits the time that a change waits for another change.
+// lockTimeout limits the time that a change waits for another change; then it fails.
 const lockTimeout = 10 * time.Second
 
-// change replaces the entries by the result of f. If that is nil, the file stays as it is.
-// The file is locked, in this process and in others: otherwise a change could bring back an
-// entry that another one has removed. Entries that cannot be read back are not written.
+// change replaces the entries by the result of f; nil: the file stays as it is. The file is
+// locked, in this process and in others: otherwise a change could bring back an entry that
+// another change has removed. Entries that cannot be read back are not written.
 func (k entryFile[E]) change(f func([]E) []E) error {
 	return withLock(k.path, func() error { return k.replace(f) })
 }
@@ -118,7 +118,6 @@ func (k entryFile[E]) replace(f func([]E) []E) error {
 	return private.Write(k.path, data.Bytes())
 }
 
-// remove removes the entries for which match is true, and returns them.
 func (k entryFile[E]) remove(match func(E) bool) (removed []E, err error) {
 	err = k.change(func(entries []E) []E {
 		left := []E{}

@@ -10,11 +10,11 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// DenyVariable is the environment variable with rules that deny, one a line.
+// DenyVariable is the environment variable with rules that deny, one on each line.
 const DenyVariable = "STOCKADE_DENY"
 
-// loadLayers reads all layers of the policy. A fault in any of them is an error: a policy
-// that cannot be read must not count as missing.
+// loadLayers reads all layers of the policy. A fault in any of them is an error: a policy that
+// cannot be read must not count as missing.
 func (s *Settings) loadLayers(o Options) error {
 	admin := o.Administrator
 	if admin == (policyfile.Place{}) {
@@ -77,8 +77,8 @@ func (s *Settings) loadLayers(o Options) error {
 	return nil
 }
 
-// settingsLayers returns the layer of the settings: the switches, the tools and modules
-// that are off, and the lowest tier of a process. Nil if there are none of these.
+// settingsLayers returns the layer of the settings: the switches, the tools and modules that
+// are off, and the lowest tier of a process. Nil: none of these is set.
 func (s *Settings) settingsLayers() []policy.Layer {
 	layer := policy.Layer{Source: policy.SourceSettings}
 	for _, w := range []struct {

@@ -5,8 +5,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Limits returns the limits of a call and of a session, and, by key, the place where a
-// limit is set. A default limit is not in that map.
+// Limits returns the limits of a call and of a session. set holds, by key, the place where a
+// limit is set; it has no entry for a default.
 func (s *Settings) Limits() (limits policy.Limits, set map[string]string) {
 	c := s.Config
 	limits = policy.Limits{

@@ -2,8 +2,8 @@ package settings
 
 import "github.com/stockade-dev/stockade/host/policy/network"
 
-// NetRules returns the user's network rules: network.allow, network.deny, and those of
-// --allow-net.
+// NetRules returns the user's network rules: network.allow, network.deny, and allow, the rules
+// of --allow-net.
 func (s *Settings) NetRules(allow []string) ([]network.Rule, error) {
 	var rules []network.Rule
 	set := s.Config.Network

@@ -18,15 +18,15 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Keys are the sources of the keys of providers.
+// Keys are the places that keys of providers come from.
 type Keys struct {
-	Env     func(string) string
+	Env     func(string) string // returns an environment variable; empty: it is not set
 	Secrets *secret.Vault
 }
 
-// Provider returns the provider of a profile, with the address of its model, the key for
-// that server, and the profiles that it falls back on. An empty name is the profile that
-// answers. rules are those of the network.
+// Provider returns the provider of a profile, with the address of its model, the key for that
+// server, and the profiles to fall back on. An empty name stands for the selected profile. rules are
+// the network rules.
 //
 // A key is sent only to a server that it is meant for:
 //
@@ -51,8 +51,7 @@ func (s *Settings) Provider(ctx context.Context, name string, keys Keys, rules [
 	return p, nil
 }
 
-// provider returns the provider of one profile, and the names of the profiles that it falls
-// back on.
+// provider returns the provider of one profile, and the names of the profiles to fall back on.
 func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules []network.Rule) (*door.Provider, []string, error) {
 	profile, err := s.Config.ResolveProfile(name)
 	if err != nil {
@@ -92,8 +91,8 @@ func (s *Settings) provider(ctx context.Context, name string, keys Keys, rules [
 type serverOf struct {
 	kind     door.ProviderKind
 	profile  config.Profile
-	name     string // of the profile
-	variable string // environment variable with the address; empty: none
+	name     string // name of the profile
+	variable string // environment variable that names the address; empty: none
 	address  string
 }
 
@@ -132,7 +131,8 @@ func (s *Settings) key(ctx context.Context, to serverOf, keys Keys) (key, from s
 	return key, from, err
 }
 
-// secretFor returns the value of the secret of a profile, if it may be sent to the server.
+// secretFor returns the value of the secret of a profile. It fails if the secret may not be
+// sent to the server.
 func (s *Settings) secretFor(ctx context.Context, to serverOf, secrets *secret.Vault) (string, error) {
 	name := to.profile.Key
 	record, err := secrets.Get(ctx, name)
@@ -175,8 +175,8 @@ func isThisMachine(host string) bool {
 	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// setServerAddress sets the address of [model] from its provider's usual variable, if
-// nothing else sets it.
+// setServerAddress sets the address of [model] from its provider's usual variable, if nothing
+// else sets it.
 func (s *Settings) setServerAddress(env func(string) string) error {
 	if s.Config.Source("model.base_url") != "default" {
 		return nil
@@ -189,7 +189,8 @@ func (s *Settings) setServerAddress(env func(string) string) error {
 	return s.Config.Set("model.base_url", base, "environment "+kind.AddressVariable)
 }
 
-// addressIn returns the address in a provider's usual variable; empty if there is none.
+// addressIn returns the address in a provider's usual variable; empty: there is none. It fails
+// if the variable holds no address.
 func addressIn(kind door.ProviderKind, env func(string) string) (string, error) {
 	base := kind.AddressIn(env)
 	check := config.Default()

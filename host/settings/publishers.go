@@ -10,7 +10,8 @@ import (
 )
 
 // TrustFiles returns the files that list trusted publishers of modules: the administrator's
-// trust.toml next to the policy, which must be as safe, and then the user's.
+// trust.toml next to the policy, which must be as safe, and then the user's. A missing file is
+// left out.
 func (s *Settings) TrustFiles(administrator policyfile.Place) ([]*trust.File, error) {
 	var files []*trust.File
 	for _, p := range []struct {
@@ -48,8 +49,8 @@ func (d Dirs) publishers() ([]byte, error) {
 	return data, nil
 }
 
-// ChangePublishers replaces the user's trust.toml by the result of f. The old content is
-// nil if there is none.
+// ChangePublishers replaces the user's trust.toml by the result of f, which gets the old
+// content; nil: there is no file.
 func (d Dirs) ChangePublishers(f func([]byte) ([]byte, error)) error {
 	return withLock(d.TrustTOML(), func() error {
 		data, err := d.publishers()

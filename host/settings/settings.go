@@ -31,24 +31,22 @@ import (
 // Options holds the sources of settings. Env and Workspace are required.
 type Options struct {
 	Env       func(string) string
-	Workspace string // absolute, without symbolic links
-	// Flags override every file and variable. A flag without a value is ignored.
-	Flags []Flag
-	Deny  []string // rules of --deny
-	// Ask asks a person whether to trust a workspace's file with keys that need trust. was
-	// is the trust in an earlier content, or the zero Trust. Nil: nobody can be asked, and
-	// these keys do not count.
+	Workspace string   // absolute, without symbolic links
+	Flags     []Flag   // settings that win over files and variables; a flag without a value is ignored
+	Deny      []string // rules of --deny
+	// Ask asks a person whether to trust a workspace's file with keys that need trust. was is
+	// the trust in an earlier content, or the zero Trust. Nil: nobody can be asked, and these
+	// keys do not count.
 	Ask func(ctx context.Context, f *config.File, was Trust) (bool, error)
 	// Warn receives warnings for the person. hint is the remedy and may be empty. Nil:
 	// warnings are dropped.
-	Warn func(text, hint string)
-	// SkipTrustWarning drops the warnings about keys that wait for trust.
-	SkipTrustWarning bool
-	// Administrator is the place of the administrator's policy. A user of the program
-	// cannot set it. The zero Place is the system's.
+	Warn             func(text, hint string)
+	SkipTrustWarning bool // drops the warnings about keys that wait for trust
+	// Administrator is the place of the administrator's policy. A user of the program cannot
+	// set it. The zero Place stands for the system's.
 	Administrator policyfile.Place
-	// AccountHome returns the home directory of the user's account, or an empty text. Nil:
-	// the function [AccountHome].
+	// AccountHome returns the home directory of the user's account, or "". Nil: the function
+	// [AccountHome].
 	AccountHome func() string
 }
 
@@ -57,18 +55,18 @@ type Flag struct{ Name, Key, Value string }
 
 // Settings holds the merged settings of a run. Copies share their maps and slices.
 type Settings struct {
-	Config            config.Config
-	UntrustedWarnings []config.Warning // keys of the workspace's file that wait for trust
+	Config            config.Config    // the merged settings, lowered to Ceiling
+	UntrustedWarnings []config.Warning // warnings about keys of the workspace's file that wait for trust
 	Layers            []policy.Layer
-	Ceiling           policy.Ceiling // of all layers
+	Ceiling           policy.Ceiling // the ceiling of all layers
 	Dirs              Dirs
 	Workspace         string
-	Warn              func(text, hint string) // as in Options
+	Warn              func(text, hint string) // receives warnings, as in Options
 }
 
 // Error is a fault in the settings, or the reason not to believe them, with a remedy.
 type Error struct {
-	What string
+	What string // the fault, in words
 	Hint string // the remedy; may be empty
 }
 
@@ -152,8 +150,8 @@ func (s *Settings) setFlag(f Flag) error {
 	return nil
 }
 
-// loadOwn is [config.Load] for the user's file. It fails if anybody else could have written
-// the file, because that file may set more than a project's.
+// loadOwn is [config.Load] for the user's file. It fails if anybody but the user could have
+// written the file, which may set more than a project's.
 func loadOwn(path string) (*config.File, error) {
 	data, err := policyfile.User(path).Bytes()
 	if err != nil {

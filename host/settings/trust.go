@@ -13,20 +13,19 @@ import (
 // Trust is a person's yes to a project file: to one content at one path.
 type Trust struct {
 	Path   string                `toml:"path" json:"path"`     // absolute
-	SHA256 string                `toml:"sha256" json:"sha256"` // of the content, in hex
+	SHA256 string                `toml:"sha256" json:"sha256"` // SHA-256 of the content, in hex
 	Added  time.Time             `toml:"added" json:"added"`
-	Asks   []config.TrustRequest `toml:"asks" json:"asks"` // the requests that the person saw, for showing changes later
+	Asks   []config.TrustRequest `toml:"asks" json:"asks"` // requests that the person saw
 }
 
-// Covers reports whether the yes was to this content. The requests are compared, too: a
-// later version of the program may find more of them in the same content, and has to ask
-// again.
+// Covers reports whether the yes was to this content. It also compares the requests: a later
+// version of the program may find more of them in the same content, and has to ask again.
 func (t Trust) Covers(f *config.File) bool {
 	return t.SHA256 != "" && t.SHA256 == f.SHA256 && slices.Equal(t.Asks, f.TrustRequests())
 }
 
-// Changes returns the differences between the trusted requests and those of now, a line for
-// each. It is empty if only the rest of the file has changed.
+// Changes returns the differences between the trusted requests and the requests now, a line
+// for each old and new value. It is empty if only the rest of the file has changed.
 func (t Trust) Changes(now []config.TrustRequest) []string {
 	var out []string
 	value := func(asks []config.TrustRequest, key string) (string, bool) {
@@ -57,7 +56,6 @@ func (t Trust) Changes(now []config.TrustRequest) []string {
 	return out
 }
 
-// trusts returns the file of the trusted project files.
 func (d Dirs) trusts() entryFile[Trust] {
 	return entryFile[Trust]{
 		path: d.trustFile(), table: "trust",
@@ -73,12 +71,12 @@ func (d Dirs) trusts() entryFile[Trust] {
 	}
 }
 
-// Trusts returns the trusted project files. It fails if anybody else could have written the
-// list.
+// Trusts returns the trusted project files. It fails if anybody but the user could have
+// written the list.
 func (d Dirs) Trusts() ([]Trust, error) { return d.trusts().load() }
 
-// FindTrust returns the trust in the file at a place, see [FilePlace]. Without one, it is
-// the zero Trust, which covers nothing.
+// FindTrust returns the trust in the file at a place, see [FilePlace]. Without any, it is the
+// zero Trust, which covers nothing.
 func (d Dirs) FindTrust(place string) (Trust, error) {
 	trusts, err := d.Trusts()
 	if i := slices.IndexFunc(trusts, func(t Trust) bool { return t.Path == place }); i >= 0 {
@@ -87,8 +85,8 @@ func (d Dirs) FindTrust(place string) (Trust, error) {
 	return Trust{}, err
 }
 
-// Trust stores a yes to the file with its present content. It replaces the trust in an
-// earlier content.
+// Trust stores a yes to the file with its present content. It replaces the trust in an earlier
+// content.
 func (d Dirs) Trust(f *config.File) error {
 	return d.addTrust(Trust{Path: f.Path, SHA256: f.SHA256, Added: time.Now().UTC().Truncate(time.Second), Asks: f.TrustRequests()})
 }
@@ -115,8 +113,8 @@ func FilePlace(name string) (string, error) {
 	return filepath.Join(Resolve(filepath.Dir(abs)), filepath.Base(abs)), nil
 }
 
-// ensureTrust reports whether a person trusts the workspace's file with its present
-// content. It asks if necessary.
+// ensureTrust reports whether a person trusts the workspace's file with its present content.
+// It asks if necessary.
 func (s *Settings) ensureTrust(ctx context.Context, o Options, project *config.File) (bool, error) {
 	was, err := s.Dirs.FindTrust(project.Path)
 	if err != nil || was.Covers(project) {

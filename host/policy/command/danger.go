@@ -42,7 +42,7 @@ var dangerousPrograms = sync.OnceValue(func() map[string]string {
 })
 
 // dangerousArguments holds programs that are dangerous only with certain arguments: one of
-// these words, or a short option in a bundle of options.
+// these words or, for a short option, a bundle of options with it.
 var dangerousArguments = sync.OnceValue(func() map[string][]dangerousArgument {
 	out := map[string][]dangerousArgument{}
 	for _, r := range []struct{ programs, words, danger string }{
@@ -68,11 +68,10 @@ var dangerousArguments = sync.OnceValue(func() map[string][]dangerousArgument {
 	return out
 })
 
-// dangerousArgument is an argument, and its danger in words.
 type dangerousArgument struct{ word, danger string }
 
-// wrappers are programs that start the command in their arguments. The value is the number
-// of operands before that command.
+// wrappers are programs that start the command in their arguments. The value is the number of
+// operands before this command.
 var wrappers = sync.OnceValue(func() map[string]int {
 	out := map[string]int{
 		"timeout": 1, "taskset": 1, "chrt": 1, "flock": 1, "chroot": 1, "ssh": 1, "setarch": 1, "perf": 1,
@@ -90,11 +89,11 @@ var wrappers = sync.OnceValue(func() map[string]int {
 	return out
 })
 
-// shells take the command from one argument or, without one, from standard input.
+// shells run the command in an argument or, without arguments, what comes into standard input.
 var shells = strings.Fields("sh bash rbash dash ash zsh ksh mksh fish csh tcsh")
 
-// Dangers returns the dangers of a command, each once: "rm deletes files". It finds none in
-// a line that cannot be parsed.
+// Dangers returns the dangers of a command, each once, such as "rm deletes files". It finds
+// none in a line that cannot be parsed.
 func (l Line) Dangers() []string {
 	var s dangerScan
 	if l.Literal {
@@ -106,8 +105,8 @@ func (l Line) Dangers() []string {
 }
 
 const (
-	maxWithin = 4    // depth of commands in a text in a command
-	maxScan   = 1000 // words of one command that are checked
+	maxWithin = 4    // levels of commands in texts of commands that are checked; deeper ones are not
+	maxScan   = 1000 // words of one command that are checked; further ones are not
 )
 
 // dangerScan collects the dangers of a command.
@@ -119,8 +118,8 @@ func (s *dangerScan) add(program, danger string) {
 	}
 }
 
-// file checks every command in a line of bash. within is the depth of nested texts that may
-// still be checked.
+// file checks every command in a line of bash. within is the number of further levels of
+// nested texts to check.
 func (s *dangerScan) file(f *syntax.File, within int) {
 	if f == nil {
 		return
@@ -141,7 +140,7 @@ func (s *dangerScan) file(f *syntax.File, within int) {
 }
 
 // command checks a program and the programs that it starts. The program of a wrapper is not
-// always certain, because any of its options may take an argument: all candidates are
+// always certain, because any option of the wrapper may take an argument: all candidates are
 // checked.
 func (s *dangerScan) command(words []string, within int) {
 	words = words[:min(len(words), maxScan)]
@@ -174,8 +173,8 @@ var (
 	findersStart = []string{"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"}
 )
 
-// startsBehind marks the arguments of a wrapper that may be the program it starts. before
-// is the number of operands in front of that program.
+// startsBehind marks the arguments of a wrapper that may be the program it starts. before is
+// the number of operands in front of that program.
 func startsBehind(before int, args []string, starts []bool) {
 	operands, options := 0, 0
 	for i, w := range args {
@@ -226,8 +225,7 @@ func (s *dangerScan) program(name string, args []string) {
 	}
 }
 
-// matchesWord reports whether an argument is the word, or a bundle of short options that
-// holds it.
+// matchesWord reports whether an argument is the word, or a bundle of short options with it.
 func matchesWord(arg, word string) bool {
 	bundle := len(word) == 2 && word[0] == '-' && len(arg) > 2 && arg[0] == '-' && arg[1] != '-'
 	return arg == word || bundle && strings.Contains(arg, word[1:])

@@ -20,22 +20,21 @@ import (
 type Line struct {
 	Commands [][]string // the leading literal words of each simple command
 	// Literal is set if the line is one simple command with literal words only. Expansion,
-	// substitution, redirection, glob, assignment, pipeline, list and keyword make it
-	// false.
+	// substitution, redirection, glob, assignment, pipeline, list and keyword make it false.
 	Literal bool
 
-	file *syntax.File // nil if the line needs no parser, or cannot be parsed
+	file *syntax.File // nil: the line needs no parser, or cannot be parsed
 }
 
-// StartsOneProgram reports whether the line starts exactly one program and this program, as
-// far as is known, starts no other.
+// StartsOneProgram reports whether the line starts exactly one program which, as far as is
+// known, starts no other program.
 func (l Line) StartsOneProgram() bool { return l.Literal && !RunsOthers(l.Commands[0]) }
 
-// Limits of a command that is parsed. Beyond them its words stay unknown, because the
-// parser's stack grows with each bracket.
+// Limits of a command that is parsed, because the parser's stack grows with each bracket. The words
+// of a command that exceeds one stay unknown.
 const (
 	maxCommand  = 64 << 10 // bytes
-	maxBrackets = 1000
+	maxBrackets = 1000     // opening brackets
 )
 
 // parsesDifferently reports whether bash and the parser may read a command differently. A
@@ -90,8 +89,7 @@ func (l Line) Words() []string {
 	return out
 }
 
-// parse returns the syntax tree of a command, or nil if it is no command or exceeds a
-// limit.
+// parse returns the syntax tree of a command; nil: it is no command, or exceeds a limit.
 func parse(s string) *syntax.File {
 	if len(s) > maxCommand || strings.Count(s, "(") > maxBrackets {
 		return nil
@@ -103,8 +101,7 @@ func parse(s string) *syntax.File {
 	return f
 }
 
-// onlyCall returns the simple command of a line that holds nothing else, not even a
-// comment.
+// onlyCall returns the simple command of a line that holds nothing else, not even a comment.
 func onlyCall(f *syntax.File) (*syntax.CallExpr, bool) {
 	if len(f.Stmts) != 1 || len(f.Last) > 0 {
 		return nil, false
@@ -114,8 +111,8 @@ func onlyCall(f *syntax.File) (*syntax.CallExpr, bool) {
 	return call, ok && !st.Negated && !st.Semicolon.IsValid() && !st.Coprocess && len(st.Redirs)+len(st.Comments)+len(call.Assigns) == 0
 }
 
-// simpleWords splits a command without any character that is special to bash. Most commands
-// are like this. A fuzz test compares it with the parser.
+// simpleWords splits a command without any character that is special to bash, as most commands
+// are. ok is false for any other command. A fuzz test compares it with the parser.
 func simpleWords(s string) ([]string, bool) {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -139,8 +136,8 @@ var keywords = []string{
 	"time", "coproc", "declare", "local", "export", "readonly", "typeset", "nameref", "let",
 }
 
-// literalWords returns the words before the first that bash would change. all reports
-// whether there is none.
+// literalWords returns the words before the first one that bash would change. all reports
+// whether bash would change none.
 func literalWords(in []*syntax.Word) (words []string, all bool) {
 	for _, w := range in {
 		text, ok := literalWord(w)
@@ -185,8 +182,8 @@ func literalWord(w *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
-// unescape removes the backslashes from an unquoted literal. It fails if bash would expand
-// the word: a glob, a tilde, braces. first is set at the beginning of a word.
+// unescape removes the backslashes from an unquoted literal. It fails if bash would expand the
+// literal: a glob, a tilde, braces. first is set at the beginning of a word.
 func unescape(s string, first bool) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

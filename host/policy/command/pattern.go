@@ -14,12 +14,12 @@ import (
 // "..." for any number of further words. The program, its first word, is always literal.
 type Pattern struct {
 	words   []string
-	any     []bool // for each word: it is "*"
-	more    bool   // the last word is "..."
+	any     []bool // for each word: set if it is "*"
+	more    bool   // set if the last word is "..."
 	literal int    // number of words before the first "*"
 }
 
-// MaxPattern limits the length of a pattern, in bytes.
+// MaxPattern limits the length of a pattern, in bytes; a longer one is an error.
 const MaxPattern = 4096
 
 // ParsePattern parses a pattern. Its words are separated and quoted as in bash.
@@ -66,8 +66,8 @@ func (p Pattern) Literal() []string { return p.words[:p.literal] }
 // Exact reports whether the pattern matches only one command.
 func (p Pattern) Exact() bool { return !p.more && p.literal == len(p.words) }
 
-// Match reports whether the pattern matches these words. With base, the program may also be
-// given with its directory.
+// Match reports whether the pattern matches these words. base is set to match the program also
+// with a directory before its name.
 func (p Pattern) Match(words []string, base bool) bool {
 	if len(words) < len(p.words) || len(words) > len(p.words) && !p.more {
 		return false
@@ -83,7 +83,8 @@ func (p Pattern) Match(words []string, base bool) bool {
 	return true
 }
 
-// Quote returns the text of a pattern that matches exactly these words.
+// Quote returns the text of a pattern that matches exactly these words. It fails if no text
+// does.
 func Quote(words []string) (string, error) {
 	quoted := make([]string, len(words))
 	for i, w := range words {

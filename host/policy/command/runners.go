@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// runners are programs that run commands or code which their arguments or a file next to
-// them name, or load a library (ssh-keygen -D). A rule about one of them would allow
-// everything, so no such rule is ever remembered. Some are builtins of bash that evaluate
-// the subscript of a variable's name: test -v 'a[$(id)]'.
+// runners are programs that run commands or code which their arguments or a file next to them
+// name, or load a library (ssh-keygen -D). A rule about one of them would allow everything, so
+// no such rule is ever remembered. Some are builtins of bash that evaluate the subscript of a
+// variable's name: test -v 'a[$(id)]'.
 var runners = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
 	for name := range strings.FieldsSeq(`
@@ -41,14 +41,14 @@ var runners = sync.OnceValue(func() map[string]bool {
 	return out
 })
 
-// personalities are the names under which setarch is installed. Under each it runs a
+// personalities are the names under which setarch is installed. Under each name it runs a
 // command as on that machine.
 var personalities = strings.Fields(`setarch linux32 linux64 uname26 i386 i486 i586 i686 athlon x86_64 x32 ppc ppc32 ppc64 ppcle ppc32le ppc64le ppc64iseries
 	s390 s390x sparc sparc32 sparc32bash sparc64 mips mips32 mips64 arm aarch64 armv7l armv8l alpha parisc parisc32 parisc64 ia64 riscv32 riscv64 loongarch loongarch64`)
 
-// RunsOthers reports whether the program of a command is an interpreter, a wrapper or
-// another program that runs commands in its arguments: bash, env, timeout, python3.12,
-// /usr/bin/git. It is also true for an empty command.
+// RunsOthers reports whether the program of a command is an interpreter, a wrapper or another
+// program that runs commands in its arguments: bash, env, timeout, python3.12, /usr/bin/git.
+// It is also true for an empty command.
 func RunsOthers(words []string) bool {
 	if len(words) == 0 || words[0] == "" {
 		return true
@@ -66,8 +66,8 @@ func RunsOthers(words []string) bool {
 }
 
 // MayBeWritten reports whether the program is a file that may have been written into a
-// workspace: a rule about it would also allow the next content of that file. Programs of
-// the system are named without a directory, or with a directory of the system.
+// workspace: a rule about it would also allow the next content of that file. Programs of the
+// system have no directory in their names, or one of the system.
 func MayBeWritten(program string) bool {
 	if !strings.Contains(program, "/") {
 		return false

@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// MaxBytes limits the size of a configuration that callers pass to this package, in bytes.
+// MaxBytes limits the size of a configuration, in bytes. Callers pass no larger one to this
+// package.
 const MaxBytes = 64 << 10
 
 // harmlessKeys are keys that never make git run a program. A star is any subsection.
@@ -20,7 +21,7 @@ var harmlessKeys = []string{
 	"init.defaultbranch",
 }
 
-// Key is a key with its value. Name is section.key, or section.subsection.key. The
+// Key is a key with its value. Name is section.key or section.subsection.key; only the
 // subsection keeps its case, the rest is in lower case.
 type Key struct{ Name, Value string }
 
@@ -35,8 +36,8 @@ func (k Key) kind() string {
 	return k.Name[:first] + ".*" + k.Name[last:]
 }
 
-// Parse parses a configuration. It accepts less than git does: only the form that git
-// itself writes for values that need no quotes.
+// Parse parses a configuration. It accepts less than git does: only the form that git itself
+// writes for values that need no quotes. Anything else is an error.
 func Parse(text string) (keys []Key, err error) {
 	section, n := "", 0
 	for line := range strings.Lines(text) {
@@ -77,13 +78,13 @@ func Parse(text string) (keys []Key, err error) {
 	return keys, nil
 }
 
-// keyName reports whether a name can be that of a section or a key.
+// keyName reports whether a section or a key can have this name.
 func keyName(name string) bool {
 	return name != "" && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// Harmless returns an error unless the configuration has only keys and values that never
-// make git run a program.
+// Harmless returns an error unless the configuration has only keys and values that never make
+// git run a program.
 func Harmless(text string) error {
 	keys, err := Parse(text)
 	if err != nil {
@@ -114,8 +115,8 @@ var askable = sync.OnceValue(func() map[string]*regexp.Regexp {
 	}
 })
 
-// Diff returns the keys that differ between two configurations, as text. It returns an
-// error unless each of them may change after an answer.
+// Diff returns the keys that differ between two configurations, as text. It returns an error
+// if one of them may not change even after an answer, or if a configuration cannot be parsed.
 func Diff(before, after string) (words []string, err error) {
 	was, err := Parse(before)
 	if err != nil {

@@ -22,33 +22,31 @@ type Arguments struct {
 	cwd     string
 	work    *Work // account that pays for decoding and looking up
 	decoded bool
-	all     map[string]json.RawMessage
-	derived string                  // name of an argument with values from another argument; empty: none
-	derive  func() ([]string, bool) // returns the values of derived, and whether they are known
+	all     map[string]json.RawMessage // the decoded arguments; nil: raw is not an object
+	derived string                     // name of an argument with values from another argument; empty: none
+	derive  func() ([]string, bool)    // returns the values of derived, and whether they are known
 
 	lookups []lookup // results so far; few, so a map would cost more
 }
 
-// NewArguments returns the arguments of a call. raw is the JSON object as it was sent, cwd
-// the working directory of the call, and work pays for decoding.
+// NewArguments returns the arguments of a call. raw is the JSON object as it was sent, cwd the
+// working directory of the call, and work pays for decoding.
 func NewArguments(raw json.RawMessage, cwd string, work *Work) *Arguments {
 	return &Arguments{raw: raw, cwd: cwd, work: work}
 }
 
-// Derive adds values that are written in another argument to the argument of this name.
-// derive is called when they are needed. It reports whether the values are known.
+// Derive adds values that are written in another argument to the argument of this name. derive
+// is called when the values are needed; known is false if it cannot tell them.
 func (a *Arguments) Derive(name string, derive func() (values []string, known bool)) {
 	a.derived, a.derive = name, derive
 }
 
 // lookup holds the values that the name of an argument, or a pointer, leads to.
 type lookup struct {
-	arg    string
-	values []value // nil: none
-	// lacks is set if the pointer led to no value at some of the places that it passed.
-	lacks bool
-	// unknown is set if there was not enough work left to look the values up.
-	unknown bool
+	arg     string
+	values  []value // nil: none
+	lacks   bool    // set if the pointer led to no value at some of the places that it passed
+	unknown bool    // set if there was not enough work left to look the values up
 	work    *Work
 }
 
@@ -66,11 +64,11 @@ type value struct {
 	// Many decoders accept such a name.
 	caseDiffers bool
 
-	cleaned        string
+	cleaned        string // text as a path, if didPath; sure: the path is certain
 	sure, didPath  bool
-	name           string
+	name           string // text as a host, if didURL and isHost
 	isHost, didURL bool
-	line           command.Line
+	line           command.Line // text as a command, if didLine
 	didLine        bool
 }
 
@@ -104,7 +102,7 @@ func (a *Arguments) Get(name string) (json.RawMessage, bool) {
 	return bytes.TrimSpace(raw), ok
 }
 
-// Object returns all arguments, by name.
+// Object returns all arguments, by name; nil if they are not a JSON object.
 func (a *Arguments) Object() map[string]json.RawMessage {
 	if !a.decoded {
 		a.decoded = true
@@ -165,7 +163,7 @@ func (l *lookup) inObject(object map[string]json.RawMessage, pointer string, lik
 	}
 }
 
-// named follows a pointer from the members with that name, in any case.
+// named follows a pointer from the members with this name, in any case.
 func (l *lookup) named(object map[string]json.RawMessage, name, pointer string, more, likely bool) {
 	found := false
 	if !l.take(len(object)) {
@@ -224,7 +222,7 @@ func (l *lookup) into(raw json.RawMessage, pointer string, likely bool) {
 	}
 }
 
-// Pointer returns the JSON pointer to an argument, or to an element of it.
+// Pointer returns the JSON pointer to an argument or, with steps, to a value inside.
 func Pointer(name string, steps ...string) string {
 	var b strings.Builder
 	for _, s := range append([]string{name}, steps...) {
@@ -245,8 +243,8 @@ func valueOf(raw json.RawMessage) value {
 	return value{text: canonicalJSON(raw)}
 }
 
-// Texts returns the values of an argument or a JSON pointer: a string as it is, anything
-// else as canonical JSON.
+// Texts returns the values of an argument or a JSON pointer: a string as it is, anything else
+// as canonical JSON.
 func (a *Arguments) Texts(arg string) []string {
 	var out []string
 	for _, v := range a.values(arg).values {
@@ -267,7 +265,7 @@ func (a *Arguments) Commands(arg string) iter.Seq[*command.Line] {
 	}
 }
 
-// Text returns an argument that is a string. ok is false for any other.
+// Text returns an argument that is a string. The result is false for any other.
 func (a *Arguments) Text(name string) (string, bool) {
 	raw, ok := a.Get(name)
 	if !ok {

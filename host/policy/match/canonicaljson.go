@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// canonicalJSON returns the one canonical form of a JSON value: 1e3, 1000.0 and 1000 are
-// the same number, and blanks and the order of members do not count. No digit is rounded
-// away. Text that is not JSON is returned unchanged.
+// canonicalJSON returns the canonical form of a JSON value: 1e3, 1000.0 and 1000 have the same
+// one, and blanks and the order of members do not matter. No digit is rounded away. Text that
+// is not JSON is returned unchanged.
 func canonicalJSON(raw []byte) string {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -42,8 +42,8 @@ func canonicalNumbers(v any) any {
 	return v
 }
 
-// canonicalNumber writes a JSON number without an exponent. If that would be long, it uses
-// the fewest digits and an exponent.
+// canonicalNumber writes a JSON number without an exponent or, if that would be long, with the
+// fewest digits and an exponent.
 func canonicalNumber(s string) string {
 	const long = 40
 	unsigned := strings.TrimPrefix(s, "-")

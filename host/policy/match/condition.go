@@ -1,7 +1,7 @@
 // Package match compares the arguments of a call with the conditions of rules.
 //
 // A [Condition] is about one argument. It holds, does not hold, or is unsure ([Truth]),
-// because the text of a call does not always show it. [Arguments] holds the arguments
+// because the text of a call does not always show the answer. [Arguments] holds the arguments
 // of one call, decoded once for all rules. An [Index] finds the rules whose conditions
 // could hold. All this work is counted: [Work] is the account of one decision.
 package match
@@ -50,22 +50,22 @@ type Condition struct {
 	host      network.Pattern
 	words     command.Pattern
 	re        *regexp.Regexp
-	steps     int // work units of re for each byte of a value
+	steps     int // work units for each byte of a value, for Pattern
 	oneOf     []string
 	max       float64
-	canonical string // of Equal: the value as canonical JSON
+	canonical string // the value as canonical JSON, for Equal
 }
 
 // NewCondition returns a condition on an argument. arg is its name, or a JSON pointer
-// ("/edits/0/path") into the arguments, in which "*" stands for every element or member.
-// not inverts the condition.
+// ("/edits/0/path") into the arguments, in which "*" stands for every element or member. not
+// inverts the condition.
 //
 // A path pattern is absolute. In it, "*" stands for any characters of one segment and a
 // segment "**" for any number of segments; ?, [, ], {, } and \ are refused. The words of a
-// command are separated as in bash; "*" is any one word, and a last "..." any number of
-// words. Only hosts are compared without case. A value that is no text is compared as a
-// value, not by its spelling. An argument whose name differs from arg only in case may be
-// the argument that is meant: then the result is at most Unsure.
+// command are separated as in bash; "*" is any one word, and a last "..." any number of words.
+// Only hosts are compared without case. A value that is no text is compared as a value, not by
+// its spelling. An argument whose name differs from arg only in case may be the argument that
+// is meant: then the result is at most Unsure.
 func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	c := Condition{arg: arg, kind: kind, value: value, not: not}
 	if arg == "" || len(arg) > 256 {
@@ -105,12 +105,12 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	return c, nil
 }
 
-// Limits of patterns: their time and memory grow with the program and the value. A
-// longer value makes the condition Unsure.
+// Limits of patterns: their time and memory grow with the program and the value. A larger pattern or
+// program is an error; a longer value makes the condition Unsure.
 const (
 	maxPattern = 4096     // bytes of a pattern
 	maxProgram = 2000     // instructions of its program
-	maxMatched = 64 << 10 // bytes of a value
+	maxMatched = 64 << 10 // bytes of a value that is matched
 )
 
 // compilePattern compiles a pattern that has to match a whole value. It must compile on its
@@ -136,8 +136,8 @@ func compilePattern(s string) (re *regexp.Regexp, steps int, err error) {
 }
 
 // ParseCondition parses ARGUMENT=VALUE or KIND:ARGUMENT=VALUE. A leading "!" inverts the
-// condition. The value is everything up to the end. An argument whose name holds a colon or
-// begins with "!" is written as a JSON pointer.
+// condition. The value ends with the text. An argument whose name holds a colon or begins with
+// "!" is written as a JSON pointer.
 func ParseCondition(s string) (Condition, error) {
 	rest, not := strings.CutPrefix(s, "!")
 	arg, value, ok := strings.Cut(rest, "=")
@@ -157,8 +157,8 @@ func ParseCondition(s string) (Condition, error) {
 // Arg returns the argument: a name or a JSON pointer.
 func (c Condition) Arg() string { return c.arg }
 
-// TopArg returns the name of the argument; for a JSON pointer, its first step. It is false
-// if that step stands for any argument.
+// TopArg returns the name of the argument or, for a JSON pointer, its first step. The result
+// is false if that step stands for any argument.
 func (c Condition) TopArg() (string, bool) {
 	pointer, ok := strings.CutPrefix(c.arg, "/")
 	if !ok {
@@ -261,8 +261,8 @@ func (c *Condition) Holds(args *Arguments, strict bool) Truth {
 	return out
 }
 
-// missing returns the result for an argument that does not exist: No. A missing path stands
-// for the working directory, except for a rule that allows.
+// missing returns the result for an argument that does not exist: No. In a rule that does not
+// allow, a missing path stands for the working directory.
 func (c *Condition) missing(args *Arguments, strict bool) Truth {
 	if c.kind != Path || strict {
 		return No
@@ -277,8 +277,8 @@ func (c *Condition) missing(args *Arguments, strict bool) Truth {
 	return No
 }
 
-// compareOne compares one value. A value of another type than the condition expects never
-// fits a rule that allows, and is Unsure for any other rule: the tool may convert it.
+// compareOne compares one value. A value of another type than the condition expects is at most
+// Unsure: the tool may convert it.
 func (c *Condition) compareOne(v *value, args *Arguments, strict bool) Truth {
 	other := Unsure
 	if strict {
@@ -336,9 +336,9 @@ func (c *Condition) compareOne(v *value, args *Arguments, strict bool) Truth {
 	return Unsure
 }
 
-// command compares a command. A rule that allows needs a line that is one literal command.
-// Any other rule searches every command of the line, and is Unsure if the line may start
-// programs that are not seen.
+// command compares a command. A rule that allows needs a line that is one literal command. Any
+// other rule searches every command of the line, and is Unsure if the line may start further
+// programs.
 func (c *Condition) command(line *command.Line, strict bool) Truth {
 	if strict {
 		switch {

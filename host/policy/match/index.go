@@ -17,13 +17,12 @@ import (
 // looked up under every key that its arguments can have: each directory above a path, each
 // beginning of a command. If an argument is ambiguous, all rules about it are candidates.
 type Index struct {
-	unkeyed map[string][]int       // by tool: rules without a condition that has a key
+	unkeyed map[string][]int       // rules without a condition that has a key, by tool
 	keyed   map[ruleKey][]int      // the other rules, by key
-	kinds   map[string][]argOfKind // by tool: the arguments and kinds of its keyed rules
-	all     map[ruleKey][]int      // by key with an empty text: all keyed rules about that argument and kind
+	kinds   map[string][]argOfKind // arguments and kinds of keyed rules, by tool
+	all     map[ruleKey][]int      // all keyed rules about an argument and kind, by key with an empty text
 }
 
-// argOfKind is an argument together with the kind of comparison.
 type argOfKind struct {
 	arg  string
 	kind Kind
@@ -62,8 +61,8 @@ func (x *Index) Add(i int, tool string, where []Condition) {
 	x.unkeyed[tool] = append(x.unkeyed[tool], i)
 }
 
-// key returns the text under which a rule with this condition is filed. It is false if the
-// condition has no key.
+// key returns the text under which a rule with this condition is filed. The result is false if
+// the condition has no key.
 func (c *Condition) key() (string, bool) {
 	if c.not || strings.HasPrefix(c.arg, "/") {
 		return "", false
@@ -81,12 +80,11 @@ func (c *Condition) key() (string, bool) {
 	return "", false
 }
 
-// Unkeyed returns the positions of the rules about a tool that no condition has a key for.
+// Unkeyed returns the positions of the rules about a tool that are filed under no key.
 func (x *Index) Unkeyed(tool string) []int { return x.unkeyed[tool] }
 
 // Find calls try with the position of every rule about a tool that could apply to the call,
-// some of them more than once. It calls begin with the rule that the following work is
-// charged to.
+// maybe more than once. It calls begin with the rule that the following work is charged to.
 func (x *Index) Find(tool string, args *Arguments, begin, try func(int)) {
 	each(x.unkeyed[tool], try)
 	for _, at := range x.kinds[tool] {
@@ -114,8 +112,8 @@ func (x *Index) findKeyed(key ruleKey, args *Arguments, begin, try func(int)) {
 	}
 }
 
-// findValue finds the rules about one value. It is false if all rules could be about it: if
-// the value can be written in several ways, or is no path, host or command.
+// findValue finds the rules about one value. It returns false if all rules could be about the
+// value: if it can be written in several ways, or is no path, host or command.
 func (x *Index) findValue(key ruleKey, v *value, args *Arguments, try func(int)) bool {
 	if !v.isText {
 		return false
@@ -162,8 +160,8 @@ func (x *Index) findValue(key ruleKey, v *value, args *Arguments, try func(int))
 	return true
 }
 
-// findWords looks up each beginning of a command that a rule can have, with the program as
-// it is written and without its directory.
+// findWords looks up each beginning of a command that a rule can have, with the program as it
+// is written and without its directory.
 func findWords(words []string, look func(string)) {
 	joined := strings.Join(words, "\x00")
 	beginnings := func(line string) {

@@ -9,19 +9,19 @@ const (
 )
 
 // Work is the account of one decision. Without enough units, the result of a condition is
-// Unsure. If the project's share is used up, its rules therefore ask. If the whole account
-// is used up, even the administrator's rules are unknown, and no answer may replace them:
-// the call is denied.
+// Unsure. If the project's share is used up, its rules therefore ask. If the whole account is
+// used up, even the administrator's rules are unknown, and no answer may replace them: the
+// call is denied.
 type Work struct {
-	left, projectLeft           int
-	rule                        int  // position of the rule that is being checked; noRule: none
-	project                     bool // that rule is a project's
-	asked                       int  // units that the rule has asked for
-	costliest, costliestProject spender
-	exhausted, projectExhausted bool
+	left, projectLeft           int     // remaining units, of all and of the project's share
+	rule                        int     // position of the rule that is being checked; noRule: none
+	project                     bool    // set if this rule is a project's
+	asked                       int     // units that this rule has asked for
+	costliest, costliestProject spender // the rule with the most units; among the project's rules, too
+	exhausted, projectExhausted bool    // set if units were refused
 }
 
-// spender is the rule that asked for the most units.
+// spender is a rule and the units that it asked for.
 type spender struct{ rule, units int }
 
 const noRule = -1
@@ -37,7 +37,7 @@ func (w *Work) Begin(rule int, project bool) { w.rule, w.project, w.asked = rule
 // End charges the units from now on to no rule.
 func (w *Work) End() { w.Begin(noRule, false) }
 
-// take takes units and reports whether there were enough.
+// take takes units. It reports whether there were enough; if not, it takes none.
 func (w *Work) take(units int) bool {
 	costliest := &w.costliest
 	if w.project {
@@ -60,8 +60,8 @@ func (w *Work) take(units int) bool {
 	return true
 }
 
-// Exhausted reports whether the account was too small, and returns the rule that asked for
-// the most units.
+// Exhausted reports whether the account was too small, and returns the rule that asked for the
+// most units; -1: none.
 func (w *Work) Exhausted() (rule int, out bool) {
 	if w.costliestProject.units > w.costliest.units {
 		return w.costliestProject.rule, w.exhausted
@@ -74,7 +74,7 @@ func (w *Work) ProjectExhausted() (rule int, out bool) {
 	return w.costliestProject.rule, w.projectExhausted
 }
 
-// cost returns the units for comparing one value, at worst.
+// cost returns the units for comparing one value, at most.
 func (c *Condition) cost(v *value) int {
 	n := len(v.text)
 	switch {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// reserved is a range of addresses that can be reached only under a rule about addresses
-// that is no wider than the range.
+// reserved is a range of addresses that can be reached only under a rule about addresses that
+// is no wider than the range.
 type reserved struct {
 	prefix netip.Prefix
 	what   string // kind of range, to follow "is" in a message
@@ -76,8 +76,8 @@ var reservedRanges = []reserved{
 // loopbackPrefixes are the addresses of this machine.
 var loopbackPrefixes = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// Public reports whether an address belongs to the public internet: it is in no reserved
-// range.
+// Public reports whether an address belongs to the public internet: it has no zone and is in
+// no reserved range.
 func Public(a netip.Addr) bool {
 	return a.IsValid() && a.Zone() == "" && len(rangesOf(a)) == 0
 }
@@ -98,7 +98,7 @@ func rangesOf(a netip.Addr) []reserved {
 func contains(p netip.Prefix, a netip.Addr) bool { return p.Contains(a.WithZone("")) }
 
 // embeddedIPv4 returns the IPv4 address that is part of an IPv6 address, if a gateway may
-// forward packets to it.
+// forward packets to it. The result is false if there is none.
 func embeddedIPv4(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return netip.Addr{}, false

@@ -15,18 +15,17 @@ import (
 // equal. The zero value is no host, and no rule matches it.
 type Host struct {
 	name string     // lower case, A-labels, no dot at the end; empty for an address
-	addr netip.Addr // without a zone; the zero Addr for a name
+	addr netip.Addr // address without a zone; the zero Addr for a name
 }
 
-// Limits of a name, from RFC 1035.
+// Limits of a name, from RFC 1035; a longer one is no host.
 const (
 	maxNameBytes  = 253
 	maxLabelBytes = 63
 )
 
-// errNumeric is the error for a name that some parsers take for an address. Only one form
-// of an address is accepted: a form that some parsers accept and others do not could be a
-// way around a rule.
+// errNumeric is the error for a name that some parsers take for an address. A form that some
+// parsers accept and others do not could be a way around a rule.
 var errNumeric = errors.New("it ends in a number and is no address; an IPv4 address is four decimal numbers without leading zeros")
 
 // strict is IDNA2008 without any mapping. A name that would have to be mapped (capitals,
@@ -36,12 +35,11 @@ var strict = idna.New(
 	idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true),
 )
 
-// ParseHost parses a host name or an address. A name consists of labels of letters, digits
-// and hyphens. ASCII capitals become lower case, and one dot at the end is dropped. An
-// international name may have either of its two forms, if each converts exactly to the
-// other. An IPv4 address has four decimal numbers; an IPv6 address may stand in brackets
-// and has no zone. Anything else is an error. The text of the result parses to the same
-// host.
+// ParseHost parses a host name or an address. A name consists of labels of letters, digits and
+// hyphens. ASCII capitals become lower case, and one dot at the end is dropped. An
+// international name may have either of its two forms, if each converts exactly to the other.
+// An IPv4 address has four decimal numbers; an IPv6 address may stand in brackets and has no
+// zone. Anything else is an error. The text of the result parses to the same host.
 func ParseHost(s string) (Host, error) {
 	h, err := parseHost(s)
 	if err != nil {
@@ -100,7 +98,7 @@ func canonicalName(s string) (string, error) {
 	return name, nil
 }
 
-// international returns the A-labels of an international name, in either of its two forms.
+// international returns the A-labels of an international name in either of its two forms.
 func international(name string) (string, error) {
 	ascii, err := strict.ToASCII(name)
 	if err != nil {
@@ -167,14 +165,13 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
-// IsAddr reports whether the host is an address.
+// IsAddr reports whether the host is an address, not a name.
 func (h Host) IsAddr() bool { return h.addr.IsValid() }
 
 // Addr returns the address; the zero Addr if the host is a name.
 func (h Host) Addr() netip.Addr { return h.addr }
 
-// Name returns the name, in A-labels and without a dot at the end; empty if the host is an
-// address.
+// Name returns the name, in A-labels and without a dot at the end; empty for an address.
 func (h Host) Name() string { return h.name }
 
 // String returns the name, or the address without brackets.

@@ -49,14 +49,14 @@ const (
 	sourceProject       = "project"
 )
 
-// New returns the network with these rules. It copies them.
+// New returns the network with one layer of these rules. It copies them.
 func New(rules []Rule) *Network {
 	return new(Network).Restrict(sourceSettings, rules)
 }
 
-// Restrict returns the network with a further layer, such as the administrator's list: a
-// host must be allowed by these rules, too. Rules that deny are added to those of n. source
-// is the layer's source, as in policy.Source.
+// Restrict returns the network with a further layer, such as the administrator's list: a host
+// must be allowed by these rules, too. Rules that deny are added to those of n. source is the
+// layer's source, as in policy.Source. Nil stays nil.
 func (n *Network) Restrict(source string, rules []Rule) *Network {
 	if n == nil {
 		return nil
@@ -76,7 +76,7 @@ func (n *Network) Restrict(source string, rules []Rule) *Network {
 
 // ForProvider returns the network of a client that talks to the one host that the user has
 // configured. The host may also resolve to this machine, where local models listen. Of the
-// user's rules, it keeps those that deny, and those that allow addresses, because a
+// user's rules, the network has those that deny, and those that allow addresses, because a
 // provider may be in a private network. An administrator's list has to be added with
 // [Network.Restrict].
 func ForProvider(host Host, port uint16, proto Protocol, rules []Rule) *Network {
@@ -95,10 +95,10 @@ func ForProvider(host Host, port uint16, proto Protocol, rules []Rule) *Network 
 	return New(own)
 }
 
-// ForTool returns the network of a tool with an allowance. It keeps the rules of n that
-// deny, and none that allow. given are the hosts that the tool was given; asked are those
-// in its manifest, in the form of [ParseAsked]. asked is nil if it may reach any that it
-// was given.
+// ForTool returns the network of a tool with an allowance. It has the rules of n that deny,
+// and none of n that allow. given are the hosts that the tool was given; asked are those in
+// its manifest, in the form of [ParseAsked]. If asked is nil, the tool may reach every host
+// that it was given.
 func (n *Network) ForTool(given, asked []Rule) *Network {
 	out := new(Network)
 	if n != nil {
@@ -112,10 +112,10 @@ func (n *Network) ForTool(given, asked []Rule) *Network {
 }
 
 // WithHost returns the network with one further name, over https at port 443. It serves a
-// question to a person about a host that no rule opens. It fails if a rule denies the name,
-// if another layer leaves it out, if the network already allows it, or if it cannot be a
-// name of the internet. An address, http or another port needs a rule. [Decision.CheckAddr]
-// still checks the addresses of the name.
+// question to a person about a host that no rule opens. It fails if a rule denies the name, if
+// another layer leaves it out, if the network already allows it, or if it cannot be a name of
+// the internet. An address, http or another port needs a rule. [Decision.CheckAddr] still
+// checks the addresses of the name.
 func (n *Network) WithHost(name string) (*Network, bool) {
 	if !n.startsWithSettings() || n.Decide(name, HTTPS.port(), HTTPS).Err() == nil {
 		return nil, false
@@ -143,8 +143,8 @@ func (n *Network) CanAddHost() bool {
 	return true
 }
 
-// startsWithSettings reports whether the first layer is the settings. Nothing is added to
-// the hosts of an allowance.
+// startsWithSettings reports whether the first layer is the settings. Otherwise it is an
+// allowance, to which no host is added.
 func (n *Network) startsWithSettings() bool {
 	return n != nil && len(n.layers) > 0 && n.layers[0].source == sourceSettings
 }
@@ -176,12 +176,12 @@ func (n *Network) Rules() []string {
 	return out
 }
 
-// Closed reports whether no host at all can be reached, because no rule of the first layer
-// is left by all other layers.
+// Closed reports whether no host at all can be reached: no rule of the first layer overlaps
+// with all other layers.
 func (n *Network) Closed() bool { return len(n.openRules()) == 0 }
 
-// OpenRules returns the rules that leave some host reachable, as text. Rules that deny are
-// not considered.
+// OpenRules returns the rules that make some host reachable, as text. Rules that deny are not
+// considered.
 func (n *Network) OpenRules() []string {
 	var out []string
 	for _, r := range n.openRules() {
@@ -190,8 +190,7 @@ func (n *Network) OpenRules() []string {
 	return out
 }
 
-// openRules returns the rules of the first layer that overlap with a rule of each other
-// layer.
+// openRules returns the rules of the first layer that overlap with a rule of each other layer.
 func (n *Network) openRules() []Rule {
 	if n == nil {
 		return nil
@@ -220,15 +219,15 @@ func (r *Rule) overlaps(o *Rule) bool {
 	return o.matchesName(r.Name)
 }
 
-// Decision is the result for one connection. Only [Network.Decide] makes one; its zero
-// value denies. It allows a host by its name: each address of the name must still pass
+// Decision is the result for one connection. Only [Network.Decide] makes one; its zero value
+// denies. It allows a host by its name: each address of the name must still pass
 // [Decision.CheckAddr].
 type Decision struct {
 	net    *Network
 	host   Host
 	port   uint16
 	proto  Protocol
-	addrs  []netip.Addr // checked addresses of a host that needs no resolver; nil: resolve the name
+	addrs  []netip.Addr // addresses of a host that needs no resolver, checked; nil: resolve the name
 	denial *Denial      // nil: allowed
 }
 
@@ -285,7 +284,6 @@ func (d Decision) local() Decision {
 	return d
 }
 
-// address decides about a host that is an address.
 func (d Decision) address() Decision {
 	if denial := d.check(d.host.addr); denial != nil {
 		return d.deny(d.host.String(), *denial)
@@ -299,8 +297,8 @@ func (d Decision) address() Decision {
 	return d
 }
 
-// allowsAddr reports whether a rule of the layer allows an address. The rule's prefix must
-// have at least so many bits.
+// allowsAddr reports whether a rule of the layer allows an address. The prefix of the rule
+// must have at least this many bits.
 func (l *layer) allowsAddr(a netip.Addr, port uint16, proto Protocol, bits int) bool {
 	return slices.ContainsFunc(l.allow, func(r Rule) bool {
 		return r.Prefix.IsValid() && r.Prefix.Bits() >= bits && r.matchesPort(port, proto) && contains(r.Prefix, a)
@@ -348,8 +346,8 @@ func (d Decision) check(a netip.Addr) *Denial {
 	return nil
 }
 
-// CheckAddr returns nil if the host may be reached at this address; otherwise a [*Denial].
-// Code that resolves a name must check each address, and connect to no other.
+// CheckAddr returns a [*Denial] unless the host may be reached at this address. Code that
+// resolves a name must check each address, and connect to no other.
 func (d Decision) CheckAddr(a netip.Addr) error {
 	if err := d.Err(); err != nil {
 		return err
@@ -370,7 +368,7 @@ func (d Decision) CheckAddr(a netip.Addr) error {
 	return nil
 }
 
-// Err returns nil if the host may be reached; otherwise a [*Denial].
+// Err returns a [*Denial] unless the host may be reached.
 func (d Decision) Err() error {
 	switch {
 	case d.denial != nil:
@@ -397,7 +395,7 @@ func bracketed(host string) string {
 	return host
 }
 
-// Host returns the host. It is zero if the host, the port or the protocol was invalid.
+// Host returns the host; zero if the host, the port or the protocol was invalid.
 func (d Decision) Host() Host { return d.host }
 
 // Port returns the port.
@@ -449,20 +447,17 @@ func (l *layer) denial(missing Rule) Denial {
 	return denial
 }
 
-// Denial is the error for a refused connection, with the reason and the rule that would
-// allow the connection.
+// Denial is the error for a refused connection, with the reason and the rule that would allow
+// the connection.
 type Denial struct {
-	Host     string
-	Port     uint16
-	Protocol Protocol
-	// Addr is the refused address. The zero Addr: the name was refused.
-	Addr   netip.Addr
-	Rule   string // rule that denied; empty: no rule allowed
-	Source string // source of that rule, or of the layer without a rule that allows
-	Reason string // one clause
-	// AllowRule is the smallest rule that would allow the connection. Nil: no rule of the
-	// user would.
-	AllowRule *Rule
+	Host      string
+	Port      uint16
+	Protocol  Protocol
+	Addr      netip.Addr // refused address; zero: the name was refused
+	Rule      string     // rule that denied; empty: no rule allowed
+	Source    string     // source of that rule, or of the layer without a rule that allows
+	Reason    string     // reason, one clause
+	AllowRule *Rule      // smallest rule that would allow the connection; nil: none of the user's would
 }
 
 // Error returns the connection, the reason, and the rule that would allow it.

@@ -12,8 +12,8 @@ type Origin struct {
 	Port     uint16
 }
 
-// ParseOrigin parses the beginning of http[s]://HOST[:PORT][/...] and returns the rest of
-// the URL. A user name, or text that is no host, is an error.
+// ParseOrigin parses the beginning of http[s]://HOST[:PORT][/...]. rest is the URL after that.
+// A user name, or text that is no host, is an error.
 func ParseOrigin(url string) (o Origin, rest string, err error) {
 	scheme, rest, ok := strings.Cut(url, "://")
 	o.Protocol = Protocol(strings.ToLower(scheme))

@@ -10,8 +10,8 @@ import (
 // Pattern matches hosts: one name or address, or "*.NAME" for all subdomains of NAME, at
 // any depth and without NAME itself. Labels are compared whole.
 type Pattern struct {
-	name       string // the text from nameOf
-	subdomains bool
+	name       string // name or address, as returned by nameOf
+	subdomains bool   // set for "*.NAME"
 }
 
 // ParsePattern parses a name, an address, or "*." and a name that is no top-level domain.
@@ -32,7 +32,7 @@ func ParsePattern(s string) (Pattern, error) {
 	return Pattern{nameOf(h), below}, nil
 }
 
-// Match reports whether the pattern matches a host, given as [HostOf] returns it.
+// Match reports whether the pattern matches a host, named as [HostOf] returns it.
 func (p Pattern) Match(name string) bool {
 	if p.subdomains {
 		return strings.HasSuffix(name, "."+p.name)
@@ -51,8 +51,8 @@ func (p Pattern) String() string {
 	return p.name
 }
 
-// nameOf returns the text by which hosts are compared. An IPv4 address and its mapped form
-// are the same.
+// nameOf returns the text by which hosts are compared. It is the same for an IPv4 address and
+// its mapped form.
 func nameOf(h Host) string {
 	if h.IsAddr() {
 		return h.addr.Unmap().String()

@@ -25,27 +25,26 @@ func (p Protocol) known() bool { return p == HTTP || p == HTTPS || p == TCP }
 
 // Rule allows or denies hosts. Exactly one of Name and Prefix is set.
 type Rule struct {
-	Allow bool // false: it denies
-	// Name matches the host of this name, in the form of [Host.Name]. If Subdomains is set,
-	// it matches all names below it instead, and not the name itself.
+	Allow bool // false: the rule denies
+	// Name is the host of this name, in the form of [Host.Name]. If Subdomains is set, it is
+	// all names below instead, without the name itself.
 	Name       string
 	Subdomains bool
-	// Prefix matches addresses.
-	Prefix netip.Prefix
+	Prefix     netip.Prefix // addresses
 
 	Port     uint16   // 0: any
 	Protocol Protocol // empty: any
 }
 
-// ParseRule parses a rule that allows: [PROTOCOL://]HOST[:PORT]. The protocol is http,
-// https or tcp. HOST is a name, "*." and a name for its subdomains, an address, or a prefix
-// such as 10.0.0.0/8. IPv6 before a port stands in brackets, with its length if it has one
-// ([fd00::/8]:443). PORT is a number, or "*" for any. The default protocol is https, and
-// the default port that of the protocol; tcp has none.
+// ParseRule parses a rule that allows: [PROTOCOL://]HOST[:PORT]. The protocol is http, https
+// or tcp. HOST is a name, "*." and a name for its subdomains, an address, or a prefix such as
+// 10.0.0.0/8. IPv6 before a port stands in brackets, with its length if it has one
+// ([fd00::/8]:443). PORT is a number, or "*" for any. The default protocol is https, and the
+// default port that of the protocol; tcp has none.
 func ParseRule(s string) (Rule, error) { return parseRule(s, true) }
 
-// ParseDenial parses a rule that denies, in the form of [ParseRule]. Without a protocol or
-// a port, it denies any.
+// ParseDenial parses a rule that denies, in the form of [ParseRule]. Without a protocol or a
+// port, it denies any.
 func ParseDenial(s string) (Rule, error) { return parseRule(s, false) }
 
 // ParseListed parses an entry of a list of hosts, in the form of [ParsePattern]. The rule
@@ -206,7 +205,6 @@ func (r Rule) String() string {
 	return b.String()
 }
 
-// matchesPort reports whether the rule is about this port and protocol.
 func (r *Rule) matchesPort(port uint16, proto Protocol) bool {
 	return (r.Port == 0 || r.Port == port) && (r.Protocol == "" || r.Protocol == proto)
 }

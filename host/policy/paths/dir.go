@@ -4,16 +4,16 @@ import "strings"
 
 // Dir is a directory for code that walks a tree. It keeps the state of matching its path
 // against the list of special paths, so that a lookup costs no more than the last name. The
-// results are the same as those of [SpecialForRead], [SpecialForChange] and
-// [SpecialForMove] for the whole path. Its methods are safe for concurrent use.
+// results are the same as those of [SpecialForRead], [SpecialForChange] and [SpecialForMove]
+// for the whole path. Its methods are safe for concurrent use.
 type Dir struct {
-	given     trail // for the names of the path
-	originals trail // for the same names, those of backups replaced by the original names
-	backup    bool  // a name is that of a backup; if false, both trails are the same
+	given     trail // rests after the names of the path
+	originals trail // rests after the same names, but original names instead of those of backups
+	backup    bool  // set if a name is that of a backup; otherwise both trails are the same
 }
 
-// trail holds the rests of all patterns that have begun to match. A pattern has one rest
-// for each place where it can continue.
+// trail holds the rests of all patterns that have begun to match. A pattern has one rest for
+// each place where it can continue.
 type trail []rest
 
 // rest is the part of a pattern that is still to be matched.
@@ -24,12 +24,11 @@ type rest struct {
 
 // Protection holds the entries of the list that apply to a name in a directory.
 type Protection struct {
-	// ReadOnly is the entry because of which no command may change the name; nil: none. It
-	// is of the care Closed, or Asked, since nobody can ask about each change while a
-	// command runs. HEAD is no such entry, because git itself changes HEAD.
+	// ReadOnly is the entry because of which no command may change the name; nil: none. Its
+	// care is Closed, or Asked, since nobody can ask about each change while a command runs.
+	// The entry for HEAD does not count, because git itself changes HEAD.
 	ReadOnly *Special
-	// Secret is an entry of the care Secret; nil: none.
-	Secret *Special
+	Secret   *Special // an entry of the care Secret; nil: none
 	// Hidden is like Secret, but without the entries for files that git must read, its
 	// configuration.
 	Hidden *Special
@@ -50,7 +49,7 @@ func DirOf(name string) Dir {
 // Enter returns the Dir of a directory in d.
 func (d Dir) Enter(name string) Dir { return d.enter(componentOf(name)) }
 
-// Repository returns the directory as a git repository, whatever its name: see
+// Repository returns the directory as if it were a git repository, whatever its name: see
 // [PossibleRepositories].
 func (d Dir) Repository() Dir {
 	d.given = d.given[:len(d.given):len(d.given)]

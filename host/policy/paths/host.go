@@ -10,9 +10,9 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// Clean returns the clean absolute path that an argument names. sure is false if its text
-// is not enough: ".." after a symbolic link leads elsewhere than it reads, and some tools
-// do not parse the form of package filename. name is empty if the argument is no path.
+// Clean returns the clean absolute path that an argument names. sure is false if its text is
+// not enough: ".." after a symbolic link leads elsewhere than it reads, and some tools do not
+// parse the form of package filename. name is empty if the argument is no path.
 func Clean(arg, cwd string) (name string, sure bool) {
 	if strings.ContainsRune(arg, 0) || !utf8.ValidString(arg) {
 		return "", false
@@ -33,7 +33,7 @@ func isAbs(s string) bool {
 	return strings.HasPrefix(s, "/") || len(s) > 2 && s[1] == ':' && s[2] == '/' && (s[0]|0x20) >= 'a' && (s[0]|0x20) <= 'z'
 }
 
-// Absolute returns the clean host path of a name, relative to cwd unless it is absolute.
+// Absolute returns the clean host path of a name, which may be relative to cwd.
 func Absolute(name, cwd string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
@@ -41,12 +41,11 @@ func Absolute(name, cwd string) string {
 	return filepath.Join(cwd, name)
 }
 
-// Guest returns a host path in the form that guests see, with slashes. Special paths have
-// this form.
+// Guest returns a host path in the form that guests see, with slashes. Special paths have this
+// form.
 func Guest(host string) string { return path.Clean("/" + filepath.ToSlash(host)) }
 
-// In reports whether a host path is a directory or inside that directory, going by its
-// name.
+// In reports whether a host path is a directory or inside that directory, going by its name.
 func In(host, dir string) bool {
 	host, dir = Guest(host), Guest(dir)
 	return host == dir || strings.HasPrefix(host, strings.TrimSuffix(dir, "/")+"/")

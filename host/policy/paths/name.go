@@ -9,12 +9,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// component is one name of a path, in all forms that some file system treats as the same
-// name.
+// component is one name of a path, in all forms that some file system treats as the same name.
 type component struct {
-	given string
-	forms [2]string // folded; the second, unless empty, is without a Windows stream (":...")
-	short string    // of a Windows short name, the part before "~1"; empty: it is none
+	given string    // the name as it is written
+	forms [2]string // folded; the second is without a Windows stream (":..."), and empty without one
+	short string    // part of a Windows short name before "~1"; empty: it is no short name
 }
 
 // components appends the components of a path.
@@ -58,8 +57,8 @@ func simple(name string) bool {
 }
 
 // fold returns the form in which names are compared: without case, compatibility forms,
-// composed accents and invisible characters, and without the dots and blanks at the end
-// that Windows drops.
+// composed accents and invisible characters, and without the dots and blanks at the end that
+// Windows drops.
 func fold(name string) string {
 	if strings.IndexFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return trimmed(strings.ToLower(name))
@@ -89,9 +88,9 @@ func harmless(form string) bool {
 	return false
 }
 
-// original returns the component without the additions of people and programs to the name
-// of a backup, such as "~", ".bak", "-old", ".1", ".2026-01-31" or "#" on both sides.
-// backup reports whether there were any.
+// original returns the component without the additions of people and programs to the name of a
+// backup, such as "~", ".bak", "-old", ".1", ".2026-01-31" or "#" on both sides. backup
+// reports whether there were any.
 func (c *component) original() (_ component, backup bool) {
 	out := component{given: c.given}
 	for i, form := range c.forms {
@@ -137,14 +136,13 @@ func withoutEnds(name string) (_ string, swap bool) {
 // separates reports whether c can stand before an ending for backups.
 func separates(c byte) bool { return c == '.' || c == '-' || c == '_' || c == '~' || c == ' ' }
 
-// backupEnds are the endings of names of backups.
 var backupEnds = map[string]bool{
 	"": true, "bak": true, "bck": true, "bk": true, "bkp": true, "backup": true, "old": true, "orig": true, "original": true,
 	"save": true, "saved": true, "copy": true, "prev": true, "previous": true, "new": true, "tmp": true, "temp": true,
 	"dpkg": true, "ucf": true, "rpmsave": true, "rpmnew": true, "rpmorig": true, "pacsave": true, "pacnew": true,
 }
 
-// number reports whether an ending is a number, a date or a time.
+// number reports whether an ending is a number, a date or a time, maybe in brackets.
 func number(end string) bool {
 	if len(end) > 2 && end[0] == '(' && end[len(end)-1] == ')' {
 		end = end[1 : len(end)-1]
@@ -155,8 +153,8 @@ func number(end string) bool {
 // part is one name of a pattern.
 type part struct {
 	text   string // folded, without the star
-	star   byte   // 0: none; '<': the name may have more before text; '>': more after text
-	short6 string // the first characters, at most six, of a Windows short name for the part
+	star   byte   // 0: none; '<': any characters before text; '>': any after text
+	short6 string // first six characters, or fewer, of a Windows short name for the part
 }
 
 // anyNames is the text of a part that matches any number of names.
@@ -179,7 +177,7 @@ func partOf(text string) part {
 	return p
 }
 
-// is reports whether the name can be one that the part matches.
+// is reports whether the part may match the name.
 func (c *component) is(p part) bool {
 	if c.short != "" && c.short == p.short6 {
 		return true
@@ -203,13 +201,13 @@ type specialEntry struct {
 	parts []part
 }
 
-// index holds the entries of the list by the first name of their patterns.
+// index holds the entries of the list, by the first names of their patterns.
 type index struct {
-	byName     map[string][]*specialEntry // without a star, by the folded name
-	byShort    map[string][]*specialEntry // by short6
-	byEnd      [256][]*specialEntry       // with a star at the beginning, by the last byte
-	byStart    [256][]*specialEntry       // with a star at the end, by the first byte
-	repository []*specialEntry            // the closed entries below .git
+	byName     map[string][]*specialEntry // entries without a star, by the folded name
+	byShort    map[string][]*specialEntry // the same entries and those in byStart, by short6
+	byEnd      [256][]*specialEntry       // entries with a star at the beginning, by the last byte
+	byStart    [256][]*specialEntry       // entries with a star at the end, by the first byte
+	repository []*specialEntry            // closed entries below .git, in the order of the list
 }
 
 var specialIndex = sync.OnceValue(func() *index {

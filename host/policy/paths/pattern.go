@@ -8,24 +8,24 @@ import (
 	"unicode/utf8"
 )
 
-// Pattern matches absolute paths, in rules and lists of directories. It is compared segment
-// by segment, with case. "*" within a segment matches any characters; a segment "**"
-// matches any number of segments, even none: "/a/**" matches /a and everything below.
-// Characters with a meaning in other kinds of patterns are refused.
+// Pattern matches absolute paths, in rules and lists of directories. It is compared segment by
+// segment, with case. "*" within a segment matches any characters; a segment "**" matches any
+// number of segments, even none: "/a/**" matches /a and everything below. Characters with a
+// meaning in other kinds of patterns are refused.
 type Pattern struct {
 	segments []string
-	literal  string // see Literal
+	literal  string // result of Literal
 }
 
-// MaxPattern limits the length of a pattern, in bytes.
+// MaxPattern limits the length of a pattern, in bytes; a longer one is an error.
 const MaxPattern = 4096
 
 // unsupportedChars have a meaning in other kinds of patterns. Their author expects that
 // meaning, and a rule that denies would cover less than it seems to.
 const unsupportedChars = `[]{}?\`
 
-// ParsePattern parses a pattern. A path that is not absolute, or a character that is
-// special in other kinds of patterns, is an error.
+// ParsePattern parses a pattern. A path that is not absolute, or a character that is special
+// in other kinds of patterns, is an error.
 func ParsePattern(s string) (Pattern, error) {
 	if err := checkPattern(s); err != nil {
 		return Pattern{}, err
@@ -75,7 +75,7 @@ func checkPattern(s string) error {
 	return nil
 }
 
-// Literal returns the path before the first segment with a star; empty for the root.
+// Literal returns the path before the first segment with a star; empty: the root.
 func (p Pattern) Literal() string { return p.literal }
 
 // Match reports whether the pattern matches an absolute, clean path with slashes.
@@ -102,8 +102,8 @@ func segmentsOf(name string) []string {
 	return strings.Split(name, "/")
 }
 
-// matchSegments matches segments. It backtracks only to the last "**", so that its time is
-// at most the product of both lengths.
+// matchSegments matches whole paths. It backtracks only to the previous "**", so that its time
+// is at most the product of both lengths.
 func matchSegments(pattern, name []string) bool {
 	i, j, star, mark := 0, 0, -1, 0
 	for j < len(name) {

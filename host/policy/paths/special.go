@@ -17,43 +17,43 @@ type Care string
 
 // The kinds of care.
 const (
-	// Closed paths are changed by no guest. No answer and no rule permits a change; a
-	// person makes it by hand.
+	// Closed paths are changed by no guest. No answer and no rule permits a change; a person
+	// makes it by hand.
 	Closed Care = "closed"
-	// Asked paths are changed after a yes to exactly this change, which holds once. Only a
-	// rule that names the file replaces the answer.
+	// Asked paths are changed only after a yes to exactly this change, which holds once. Only
+	// a rule that names the file replaces the answer.
 	Asked Care = "asked"
-	// Secret files are read after a yes for exactly this file, as for Asked, because the
+	// Secret files are read only after a yes for exactly this file, as for Asked, because the
 	// content goes to the provider.
 	Secret Care = "secret"
 )
 
-// Special is an entry of the list of special paths. It applies at any depth, also to a part
-// of the path of a mount, and whether or not the path exists.
+// Special is an entry of the list of special paths. It applies at any depth, also to a part of
+// the path of a mount, and whether or not the path exists.
 type Special struct {
-	// Pattern is one or more names, separated by slashes. A name may begin or end with a
-	// "*", which stands for any characters. "**" stands for any number of names; at the end
-	// it also stands for none.
+	// Pattern is one or more names, separated by slashes. A name may begin or end with a "*",
+	// which stands for any characters. "**" stands for any number of names; at the end it also
+	// stands for none.
 	Pattern string
 	Care    Care
-	What    string // the kind of thing, with an article
-	Why     string // the danger, in one clause
+	What    string // kind of thing, with an article
+	Why     string // danger, one clause
 }
 
-// SpecialForChange returns the entry that restricts making, changing, replacing or removing
-// a path. Paths here are absolute, with slashes, and resolved: the target of a link and not
-// the link. If several entries match, it returns one with the strictest care.
+// SpecialForChange returns the entry that restricts making, changing, replacing or removing a
+// path; false: none. Paths here are absolute, with slashes, and resolved: the target of a link
+// and not the link. If several entries match, it returns one with the strictest care.
 func SpecialForChange(name string) (Special, bool) {
 	return find(name, reachExact|reachInside, Closed, Asked)
 }
 
-// SpecialForMove is like [SpecialForChange], for a directory that gets or loses this name.
-// It also returns the entry of a path below the directory.
+// SpecialForMove is like [SpecialForChange], for a directory that gets or loses this name. It
+// also returns the entry of a path below the directory.
 func SpecialForMove(name string) (Special, bool) {
 	return find(name, reachExact|reachInside|reachAbove, Closed, Asked)
 }
 
-// SpecialForRead returns the entry that restricts reading the content of a file.
+// SpecialForRead returns the entry that restricts reading the content of a file; false: none.
 func SpecialForRead(name string) (Special, bool) {
 	return find(name, reachExact|reachInside, Secret)
 }
@@ -70,8 +70,8 @@ func (o Opened) SpecialForRead(name string) (Special, bool) {
 	return SpecialForRead(name)
 }
 
-// SpecialInside returns the entry because of which files below a directory may be secret:
-// they would not be secret under another path.
+// SpecialInside returns an entry because of which files below a directory may be secret that
+// would not be secret under another path; false: none.
 func SpecialInside(name string) (Special, bool) {
 	return find(name, reachInside|reachAbove, Secret)
 }
@@ -98,7 +98,7 @@ func PossibleRepositories(name string, moves bool) []string {
 	return out
 }
 
-// RepositorySpecial is the entry for a path in such a repository.
+// RepositorySpecial is the entry for a path in a repository of [PossibleRepositories].
 var RepositorySpecial = Special{"HEAD/..", Closed, "a part of a git repository", gitRuns}
 
 // HomeBin is the entry for the directory bin of a home directory anywhere.
@@ -107,8 +107,8 @@ var HomeBin = Special{"bin/*", Asked, foundByName, shellRuns}
 // ClosedHint is the hint for a call that would change a closed path.
 const ClosedHint = "no tool changes it, and no rule allows one to; a person can by hand"
 
-// RefusalText returns the message for a call that was refused because of a special path,
-// with the ways to go on.
+// RefusalText returns the message for a call that was refused because of a special path, with
+// the ways to go on.
 func (s Special) RefusalText(host string) string {
 	is := fmt.Sprintf("%q is %s: %s", host, s.What, s.Why)
 	switch s.Care {
@@ -124,9 +124,9 @@ func (s Special) RefusalText(host string) string {
 type reach int
 
 const (
-	reachAbove  reach = 1 << iota // it is a directory above a special path
-	reachInside                   // it is a directory whose whole content is special, or in one
-	reachExact                    // it is special itself
+	reachAbove  reach = 1 << iota // the path is a directory above a special path
+	reachInside                   // the path is a directory whose whole content is special, or inside one
+	reachExact                    // the path is special itself
 )
 
 // find returns an entry with one of these relations. It tries the cares in their order.
@@ -146,7 +146,7 @@ func find(name string, counts reach, cares ...Care) (Special, bool) {
 	return Special{}, false
 }
 
-// originals replaces the names of backups by the original names. any reports whether there
+// originals replaces the names of backups by the original names, and reports whether there
 // were any.
 func originals(names []component) (any bool) {
 	for i := range names {

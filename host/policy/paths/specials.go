@@ -24,8 +24,8 @@ const (
 const foundByName = "a program that is found by its name"
 
 // specials is the list of special paths. A pattern with a star at its beginning consists of
-// one name. For the paths that are missing here see RATIONALE, "Why are some paths closed,
-// and others asked about each time?"
+// one name. For the paths that are missing here see RATIONALE, "Why are some paths closed, and
+// others asked about each time?"
 var specials = slices.Concat(
 	// Programs that git runs, and files that name them. A commit has to write the rest
 	// of .git.
@@ -222,7 +222,6 @@ var specials = slices.Concat(
 	group(Secret, "secrets of services", ofSystem, "etc/credstore/**"),
 )
 
-// group returns entries with the same care and the same danger.
 func group(care Care, what, why string, patterns ...string) []Special {
 	out := make([]Special, len(patterns))
 	for i, pattern := range patterns {

@@ -1,10 +1,9 @@
 // Package charset detects the encoding of text files, and converts text to UTF-8 and back:
 // a file is shown and edited as UTF-8, and written in its own encoding.
 //
-// An encoding is detected by the byte order mark, by the pattern of NUL bytes in Western
-// text, and by bytes that are not UTF-8. A caller can name an encoding that cannot be
-// detected: see [Named]. The tools that edit files and the host that shows their changes
-// use this package.
+// An encoding is detected by the byte order mark, by the pattern of NUL bytes in Western text,
+// and by bytes that are not UTF-8. A caller can name an encoding that cannot be detected: see
+// [Named]. The tools that edit files and the host that shows their changes use this package.
 package charset
 
 import (
@@ -36,7 +35,8 @@ const (
 	Binary      Form = "binary"
 )
 
-// Encoding is the form of a file, and its byte order mark. Mark is empty if it has none.
+// Encoding is the form of a file, and its byte order mark. Mark is empty if the file has none.
+// The zero value is no encoding.
 type Encoding struct {
 	Form Form
 	Mark string
@@ -54,11 +54,11 @@ func (e Encoding) String() string {
 	return string(e.Form)
 }
 
-// isWide reports whether a line feed is more than one byte.
+// isWide reports whether the form is UTF-16, with more than one byte for a line feed.
 func (e Encoding) isWide() bool { return e.Form == UTF16LE || e.Form == UTF16BE }
 
-// Of detects the encoding by the first bytes of a file. It does not detect Windows-1252:
-// see [Encoding.Guess].
+// Of detects the encoding by the first bytes of a file. It does not detect Windows-1252: see
+// [Encoding.Guess].
 func Of(head []byte) Encoding {
 	for _, e := range []Encoding{
 		{UTF32, "\xff\xfe\x00\x00"}, {UTF32, "\x00\x00\xfe\xff"},
@@ -89,8 +89,9 @@ func Of(head []byte) Encoding {
 	return Encoding{Form: Binary}
 }
 
-// looksWide reports whether the units, at least four, are text of which half is ASCII. Few
-// other files have so many NUL bytes in the right places and no control characters.
+// looksWide reports whether the units of size bytes, at least four units, are text, at least
+// half of it ASCII. Few other files have so many NUL bytes in the right places and no control
+// characters.
 func looksWide(head []byte, size int, runeOf func([]byte) rune) bool {
 	const few = 4
 	if len(head)%size != 0 || len(head) < few*size {
@@ -110,8 +111,9 @@ func looksWide(head []byte, size int, runeOf func([]byte) rune) bool {
 	return ascii*2 >= all
 }
 
-// Guess replaces UTF-8 by Windows-1252 if most non-ASCII bytes in a part of the file are
-// not UTF-8. If they are fewer, the file is damaged UTF-8.
+// Guess replaces UTF-8 by Windows-1252 if a part of the file has more bytes that are not UTF-8
+// than characters beyond ASCII that are. With fewer, the file is damaged UTF-8. Any other
+// encoding stays.
 func (e Encoding) Guess(part []byte) Encoding {
 	if e != (Encoding{Form: UTF8}) || utf8.Valid(part) {
 		return e
@@ -134,9 +136,8 @@ func (e Encoding) Guess(part []byte) Encoding {
 	return e
 }
 
-// Told returns the encoding that a caller has named. If there is no name, or the file
-// itself shows its encoding, it returns the result of [Encoding.Guess]. part is a part of
-// the file.
+// Told returns the encoding that a caller has named. If named is zero, or the file itself
+// shows its encoding, it returns the result of [Encoding.Guess]. part is a part of the file.
 func (e Encoding) Told(named Encoding, part []byte) Encoding {
 	_, whole, err := encoding.UTF8Validator.Transform(make([]byte, len(part)), part, false)
 	isUTF8 := err != encoding.ErrInvalidUTF8 // the last character may be cut off
@@ -149,8 +150,8 @@ func (e Encoding) Told(named Encoding, part []byte) Encoding {
 	return e.Guess(part)
 }
 
-// Decode converts a whole file to UTF-8, without its mark. It fails if Encode would not
-// return the same bytes.
+// Decode converts a whole file to UTF-8, without its mark. The result is false if Encode would
+// not return the same bytes.
 func (e Encoding) Decode(raw []byte) ([]byte, bool) {
 	raw = raw[len(e.Mark):]
 	if e.Form == Windows1252 {
@@ -169,7 +170,8 @@ func (e Encoding) Decode(raw []byte) ([]byte, bool) {
 }
 
 // Encode converts text to the encoding of the file, with its mark. If the encoding lacks a
-// character, lacks is the first such character and at its position; otherwise at is -1.
+// character, lacks is the first such character and at its position in text; otherwise at is
+// -1.
 func (e Encoding) Encode(text []byte) (raw []byte, lacks rune, at int) {
 	if e == (Encoding{Form: UTF8}) || e == (Encoding{}) {
 		return text, 0, -1
@@ -196,9 +198,8 @@ func (e Encoding) Encode(text []byte) (raw []byte, lacks rune, at int) {
 	return raw, 0, -1
 }
 
-// Reader returns the rest of a file, after its mark, as UTF-8. Windows-1252 is not
-// converted. damaged reports whether the text so far had bytes for which [Encoding.Decode]
-// fails.
+// Reader returns the rest of a file, after its mark, as UTF-8. Windows-1252 is not converted.
+// damaged reports whether the text so far had bytes for which [Encoding.Decode] fails.
 func (e Encoding) Reader(r *bufio.Reader) (text *bufio.Reader, damaged func() bool) {
 	c := codec(e.Form)
 	if c == nil {
@@ -208,10 +209,9 @@ func (e Encoding) Reader(r *bufio.Reader) (text *bufio.Reader, damaged func() bo
 	return bufio.NewReaderSize(d, r.Size()), func() bool { return d.lossy }
 }
 
-// decoder records whether it has read bytes that are no text in its encoding.
 type decoder struct {
 	r     io.Reader
-	lossy bool
+	lossy bool // set if it has read bytes that are no text in its encoding
 }
 
 func (d *decoder) Read(p []byte) (int, error) {
@@ -220,8 +220,8 @@ func (d *decoder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// AppendWindows1252 appends Windows-1252 text as UTF-8. A byte without a character stands
-// for the character of Latin-1.
+// AppendWindows1252 appends Windows-1252 text as UTF-8. A byte without a character stands for
+// the character of Latin-1.
 func AppendWindows1252(out, raw []byte) []byte {
 	for _, b := range raw {
 		r := charmap.Windows1252.DecodeByte(b)

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// names are examples of names that [Named] knows.
+// names are examples of names that [Named] knows, for errors.
 const names = "gbk, gb18030, big5, shift_jis, euc-jp, euc-kr, windows-1251, koi8-r, iso-8859-2, utf-16le"
 
-// aliases are names from Windows and Python that the index lacks.
+// aliases are names from Windows and Python that package htmlindex lacks.
 var aliases = map[string]string{"cp932": "shift_jis", "cp936": "gbk", "cp949": "euc-kr", "cp950": "big5", "latin-1": "latin1"}
 
-// Named returns the encoding of a name, such as web pages use, with the mark for new files.
-// An empty name returns the zero value.
+// Named returns the encoding of a name, such as web pages use, with the mark for new files. An
+// empty name returns the zero value and true.
 func Named(name string) (e Encoding, known bool) {
 	name = strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(name))
 	if name == "" {
@@ -38,7 +38,7 @@ func Named(name string) (e Encoding, known bool) {
 	return Encoding{Form(form), marks[Form(form)]}, true
 }
 
-// UnmarshalText parses a name as [Named] does.
+// UnmarshalText parses a name as [Named] does. An unknown name is an error.
 func (e *Encoding) UnmarshalText(name []byte) error {
 	is, known := Named(string(name))
 	if !known {
@@ -48,8 +48,8 @@ func (e *Encoding) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// codec returns nil for UTF-8 and Windows-1252, which need none, and for files that are no
-// text.
+// codec returns the converter of a form. It is nil for UTF-8 and Windows-1252, which need
+// none, and for files that are no text.
 func codec(form Form) encoding.Encoding {
 	if form == UTF8 || form == Windows1252 {
 		return nil
@@ -58,9 +58,8 @@ func codec(form Form) encoding.Encoding {
 	return c
 }
 
-// Likely returns the encodings in which a part of a file, if it is not UTF-8, is text of
-// one script. It needs at least four characters beyond ASCII, and returns none for Western
-// text.
+// Likely returns the encodings in which a part of a file, if it is not UTF-8, is text of one
+// script. It needs at least four characters beyond ASCII, and returns none for Western text.
 func Likely(part []byte) (forms []Form) {
 	// In Western text a letter beyond ASCII rarely has another one beside it.
 	runs := bytes.FieldsFunc(part, func(r rune) bool { return r < utf8.RuneSelf })
@@ -69,7 +68,7 @@ func Likely(part []byte) (forms []Form) {
 	for _, f := range []struct {
 		form    Form
 		script  *unicode.RangeTable
-		percent int // of the characters beyond ASCII
+		percent int // least share of the script among the characters beyond ASCII
 	}{
 		{"gbk", unicode.Han, 66}, {"big5", unicode.Han, 66}, {"shift_jis", unicode.Hiragana, 25}, {"euc-jp", unicode.Hiragana, 25},
 		{"euc-kr", unicode.Hangul, 66}, {"windows-1251", unicode.Cyrillic, 50}, {"koi8-r", unicode.Cyrillic, 50},

@@ -4,9 +4,9 @@ package config
 
 import "github.com/stockade-dev/stockade/sdk/go/internal/abi"
 
-// Get returns the value of a name that the module declares: set by a person, or the
-// default. ok is false for any other name, and before the first call. A value has at most 8
-// KiB, and is never a secret: see package secrets.
+// Get returns the value of a name that the module declares: set by a person, or the default.
+// ok is false for any other name, and before the first call. A value has at most 8 KiB, and is
+// never a secret: see package secrets.
 func Get(name string) (value string, ok bool) {
 	var f abi.Frame
 	defer f.Free()

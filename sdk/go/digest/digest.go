@@ -22,8 +22,8 @@ func SHA1(data []byte) (sum [20]byte) {
 	return sum
 }
 
-// hashed passes data without a copy. The host finishes reading before it allocates, so no
-// garbage collection can come between.
+// hashed passes data to a host function without a copy. The host finishes reading before it
+// allocates, so no garbage collection can come between.
 func hashed(host func(data unsafe.Pointer, size, ret uint32), data []byte) []byte {
 	var f abi.Frame
 	defer f.Free()

@@ -30,30 +30,29 @@ var (
 
 // Command is a process to start.
 type Command struct {
-	Argv []string // the program and its arguments
-	Dir  string   // absolute; empty means the call's directory
-	// Timeout is the time after which the host kills the process and its descendants, in
-	// milliseconds at the finest. It can only lower the host's limit; 0 leaves that limit.
+	Argv []string // program and its arguments
+	Dir  string   // working directory, absolute; empty: that of the call
+	// Timeout is the time after which the host kills the process and its descendants, in whole
+	// milliseconds. It can only lower the host's limit; 0 leaves that limit.
 	Timeout time.Duration
-	// MaxOutput limits the bytes that are returned of each stream. It can only lower the
-	// host's limit; 0 leaves that limit.
-	MaxOutput int
-	// MergeStderr sends both streams to Stdout, in the order of the writes.
-	MergeStderr bool
+	// MaxOutput limits the bytes that are returned of each stream; the rest is cut. It can
+	// only lower the host's limit; 0 leaves that limit.
+	MaxOutput   int
+	MergeStderr bool // sends both streams to Stdout, in the order of the writes
 }
 
 // Outcome is the result of a process that was started.
 type Outcome struct {
-	ExitCode  int // -1 if the process did not exit by itself
-	Signal    int // number of the signal that killed the process; 0 for none
-	TimedOut  bool
+	ExitCode  int  // -1: the process did not exit by itself
+	Signal    int  // number of the signal that killed the process; 0: none
+	TimedOut  bool // set if the host killed the process at the time limit
 	Stdout    []byte
 	Stderr    []byte
-	Truncated bool // a stream had more bytes than are returned
+	Truncated bool // set if a stream had more bytes than are returned
 }
 
-// Run starts a process and waits for its end. A command that fails by itself is no error:
-// see [Outcome]. The deadline of ctx bounds Timeout.
+// Run starts a process and waits for its end. A command that fails by itself is no error: see
+// [Outcome]. The deadline of ctx lowers a Timeout that is set.
 func Run(ctx context.Context, cmd Command) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err

@@ -30,12 +30,13 @@ var (
 	// ErrTimeout is returned if there was no answer in time. It is os.ErrDeadlineExceeded,
 	// too.
 	ErrTimeout = abi.Sentinel("no answer in time", os.ErrDeadlineExceeded)
-	// ErrProtocol is returned if the answer is not HTTP, or broke off.
+	// ErrProtocol is returned if the answer is not HTTP or broke off, and for any other
+	// failure.
 	ErrProtocol = errors.New("http protocol")
 )
 
-// TooLargeError is the error for an answer beyond the host's limit, of which it does not
-// even return a part.
+// TooLargeError is the error for an answer beyond the host's limit. No part of the answer is
+// returned.
 type TooLargeError struct {
 	Limit uint64 // bytes
 }
@@ -49,30 +50,30 @@ type Header struct{ Name, Value string }
 
 // Request is a request to send.
 type Request struct {
-	Method  string // empty means GET
+	Method  string // empty: GET
 	URL     string // absolute, http or https
 	Headers []Header
-	Body    []byte // nil means none
-	// Timeout limits the whole exchange, in milliseconds at the finest; 0 leaves the limit
-	// to the host.
+	Body    []byte // nil: none
+	// Timeout limits the whole exchange, in whole milliseconds; 0 leaves the limit to the
+	// host.
 	Timeout time.Duration
-	// MaxBytes limits the part of the body that is returned; 0 leaves the limit to the
-	// host. If it is set, the part of a slow body that came in time is an answer, too;
-	// otherwise it is an ErrTimeout.
+	// MaxBytes limits the part of the body that is returned; 0 leaves the limit to the host.
+	// If it is set, the part of a slow body that came in time is an answer, too; otherwise
+	// such a body is an ErrTimeout.
 	MaxBytes int
 }
 
-// Response is the last answer, after all redirects.
+// Response is the final answer, after all redirects.
 type Response struct {
 	Status    int
 	URL       string // address of the answer, after redirects
 	Headers   []Header
 	Body      []byte
-	Truncated bool // the body was longer than MaxBytes, or than the part that came in time
+	Truncated bool // set if the body was longer than MaxBytes, or than the part that came in time
 }
 
-// Fetch sends a request and reads the answer. A status such as 404 is no error. A deadline
-// of ctx bounds the timeout.
+// Fetch sends a request and reads the answer. A status such as 404 is no error. The deadline
+// of ctx limits the exchange, too.
 func Fetch(ctx context.Context, req Request) (*Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -97,9 +98,8 @@ func Fetch(ctx context.Context, req Request) (*Response, error) {
 	bodyPtr, bodyLen := f.Bytes(req.Body)
 	hasTimeout, millis := option(timeout.Milliseconds(), timeout > 0)
 	hasMax, maxBytes := option(int64(req.MaxBytes), req.MaxBytes > 0)
-	// result<response, error>: the case at 0; at 8, since an error holds a u64, the
-	// response of 32 bytes, or the error, whose case is at 8 and whose u64 or
-	// text is at 16.
+	// result<response, error>: the case at 0; at 8, since an error holds a u64, the response
+	// of 32 bytes, or the error, whose case is at 8 and whose u64 or text is at 16.
 	ret, r := f.Area(40)
 	hostFetch(methodPtr, methodLen, urlPtr, urlLen, f.Texts(headers), uint32(len(req.Headers)),
 		abi.Flag(req.Body != nil), bodyPtr, bodyLen, hasTimeout, millis, hasMax, maxBytes, ret)
@@ -142,7 +142,7 @@ func errorOf(r abi.Record) error {
 	return fmt.Errorf("%w: %s", err, r.Text(16))
 }
 
-// option lowers an option<u32>. A value of 0 becomes 1, because 0 would leave nothing.
+// option lowers an option<u32>. A value of 0 becomes 1, because 0 would allow nothing.
 func option(v int64, some bool) (has, value uint32) {
 	if !some {
 		return 0, 0

@@ -23,13 +23,13 @@ var (
 	// ErrDenied is returned if the module was not granted a store. It is fs.ErrPermission,
 	// too.
 	ErrDenied = abi.Sentinel("store denied", fs.ErrPermission)
-	// ErrFailed is returned if the key is too long, if there are too many keys, or if the
-	// host could not read or write the store.
+	// ErrFailed is returned if the key is too long, if there are too many keys, or if the host
+	// could not read or write the store.
 	ErrFailed = errors.New("store failed")
 )
 
-// QuotaError is the error for a value that has too many bytes, or does not fit into the
-// store of the module or the stores of all modules.
+// QuotaError is the error for a value that has too many bytes, or does not fit into the store
+// of the module or the stores of all modules.
 type QuotaError struct {
 	Limit uint64 // bytes
 }
@@ -38,9 +38,9 @@ func (e *QuotaError) Error() string {
 	return fmt.Sprintf("store is full: the limit is %d bytes", e.Limit)
 }
 
-// resultSize is the size of every result here, in bytes. The case is at 0. At 8 is either
-// the value or an error of 16 bytes, with its case at 8 and its u64 or text at 16, because
-// a u64 is aligned to 8.
+// resultSize is the size of every result here, in bytes. The case is at 0. At 8 is either the
+// value or an error of 16 bytes, with its case at 8 and its u64 or text at 16, because a u64
+// is aligned to 8.
 const resultSize = 24
 
 func errorOf(r abi.Record) error {
@@ -73,8 +73,8 @@ func Get(key string) (value []byte, ok bool, err error) {
 	return r.Bytes(12), true, nil
 }
 
-// Set stores a value, replacing an earlier one. It is deleted after ttl, in milliseconds
-// but at least one; a ttl of 0 never ends.
+// Set stores a value, replacing an earlier one. The host deletes it after ttl, in whole
+// milliseconds, at least one; 0: never.
 func Set(key string, value []byte, ttl time.Duration) error {
 	var f abi.Frame
 	defer f.Free()
@@ -90,7 +90,7 @@ func Set(key string, value []byte, ttl time.Duration) error {
 	return errorOf(r)
 }
 
-// Delete removes a key. It is no error when there is none.
+// Delete removes a key. A missing key is no error.
 func Delete(key string) error {
 	var f abi.Frame
 	defer f.Free()
@@ -100,7 +100,7 @@ func Delete(key string) error {
 	return errorOf(r)
 }
 
-// Keys returns at most limit keys that start with prefix, sorted.
+// Keys returns the first limit keys that start with prefix, sorted.
 func Keys(prefix string, limit uint32) ([]string, error) {
 	var f abi.Frame
 	defer f.Free()

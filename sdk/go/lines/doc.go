@@ -1,6 +1,5 @@
-// Package lines finds the lines of files that match an RE2 expression, fast and in
-// bounded memory. The host uses it to search for its guests, and a guest can use it
-// without the host.
+// Package lines finds the lines of files that match an RE2 expression, fast and in bounded
+// memory. The host uses it to search for its guests, and a guest can use it without the host.
 //
 // A line ends with \n, \r\n or the end of the file; the ending is not part of the line.
 // At most MaxLine bytes of a line are matched. A file with a NUL byte among its first

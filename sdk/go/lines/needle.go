@@ -5,14 +5,14 @@ import "bytes"
 // needle is a text to search for. It is never empty.
 type needle struct {
 	text []byte // lower case if fold is set
-	fold bool   // ASCII letters match in either case
+	fold bool   // set if ASCII letters match in either case
 	at   int    // position of the rarest byte in text
-	a, b byte   // that byte, and its other case; equal if there is none
+	a, b byte   // the rarest byte, and its other case; equal if it has none
 }
 
-// maxFold limits the length of a needle without regard to case, in bytes: it is compared
-// byte by byte wherever its rarest byte is found. A part of a text is as necessary as the
-// whole.
+// maxFold limits the length of a needle without regard to case, in bytes; a longer text is cut
+// to its part around the rarest byte, which is as necessary as the whole. Such a needle is
+// compared byte by byte wherever its rarest byte is found.
 const maxFold = 16
 
 func newNeedle(n requiredText) needle {
@@ -35,21 +35,21 @@ func newNeedle(n requiredText) needle {
 	return out
 }
 
-// maxMisses is the number of times that the rarest byte may be found in vain, besides once
-// in 64 bytes, before the whole text is searched for.
+// maxMisses is the number of times that the rarest byte may be found in vain, besides once in
+// 64 bytes, before the whole text is searched for.
 const maxMisses = 16
 
-// sighting holds the next positions of a needle in a block: of its rarest byte in both
-// cases, and of its text. A position beyond the block means that there is none. It is kept
-// from line to line: otherwise a case that does not occur would be searched to the end of
-// the block for each line.
+// sighting holds the next positions of a needle in a block: of its rarest byte in both cases,
+// and of its text. A position beyond the block means that there is none. It is valid for
+// several lines: otherwise a case that does not occur would be searched to the end of the
+// block for each line.
 type sighting struct{ a, b, text int }
 
 // unseen is a sighting before the first search.
 var unseen = sighting{-1, -1, -1}
 
-// index returns the position of the text at pos or later; -1 if there is none. It adds the
-// searched bytes and the comparisons in vain to w.
+// index returns the position of the text at pos or later; -1: none. It adds the searched bytes
+// and the comparisons in vain to w.
 func (n *needle) index(data []byte, pos int, seen *sighting, w *Work) int {
 	end := len(data) - len(n.text) // its last possible position
 	for i, tries := pos, 0; i <= end; {
@@ -86,8 +86,8 @@ func (n *needle) index(data []byte, pos int, seen *sighting, w *Work) int {
 	return -1
 }
 
-// indexByte returns the position of a byte at from or later. If there is none, it is beyond
-// the end of the data.
+// indexByte returns the position of a byte at from or later. If there is none, the position is
+// beyond the end of the data.
 func indexByte(data []byte, from int, c byte, w *Work) int {
 	if i := bytes.IndexByte(data[from:], c); i >= 0 {
 		w.Looked += uint64(i) + 1

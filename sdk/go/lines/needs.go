@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxNeedles limits the number of texts that are searched for together. More take longer
-// than they save.
+// maxNeedles limits the number of texts that are searched for together: the search for more
+// would take longer than it saves. An alternation with more texts provides none.
 const maxNeedles = 8
 
 // requiredText is a text that every match contains, in any case if fold is set.
@@ -17,8 +17,8 @@ type requiredText struct {
 	fold bool
 }
 
-// findNeedles returns texts such that every match contains at least one of the texts, or
-// nil. whole reports whether each occurrence of the text is a match.
+// findNeedles returns texts such that every match contains at least one text of the list; nil:
+// no such texts are known. whole reports whether each occurrence of the only text is a match.
 func findNeedles(re *syntax.Regexp) (_ []needle, whole bool) {
 	best := requiredTexts(re)
 	if best == nil {
@@ -31,7 +31,7 @@ func findNeedles(re *syntax.Regexp) (_ []needle, whole bool) {
 	return out, re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase == 0 && best[0].text == string(re.Rune)
 }
 
-// requiredTexts returns the rarest set of texts for an expression, or nil.
+// requiredTexts returns the rarest set of texts for [findNeedles]; nil: none is known.
 func requiredTexts(re *syntax.Regexp) []requiredText {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -83,10 +83,9 @@ func literal(re *syntax.Regexp) requiredText {
 	return requiredText{string(re.Rune), re.Flags&syntax.FoldCase != 0}
 }
 
-// bestPiece returns the rarest part of a text that can be searched for byte by byte. It
-// splits the text at U+FFFD, which stands for bytes that are not UTF-8. If case is ignored,
-// it also splits at k, s and all characters beyond ASCII, because their cases differ in
-// more bytes.
+// bestPiece returns the rarest part of a text that can be searched for byte by byte. It splits
+// the text at U+FFFD, which stands for bytes that are not UTF-8. If case is ignored, it also
+// splits at k, s and all characters beyond ASCII, because their cases differ in more bytes.
 func bestPiece(n requiredText) []requiredText {
 	var best []requiredText
 	pieces := strings.FieldsFunc(n.text, func(r rune) bool {
@@ -103,8 +102,8 @@ func bestPiece(n requiredText) []requiredText {
 	return best
 }
 
-// rarity estimates the rarity of a set of texts: about the logarithm to base 2 of the
-// number of bytes for each occurrence of one of them.
+// rarity estimates the rarity of a set of texts: about the logarithm to base 2 of the number
+// of bytes for each occurrence of a text of the set.
 func rarity(set []requiredText) int {
 	least := 0
 	for i, n := range set {

@@ -15,16 +15,15 @@ type Pattern struct {
 	re        *regexp.Regexp
 	steps     uint64   // instructions of the program
 	needles   []needle // a matching line contains at least one needle; nil: none is known
-	isLiteral bool     // every line that contains the needle matches
+	isLiteral bool     // set if every line with the needle matches
 }
 
-// ErrTooLarge is returned for an expression that compiles to more instructions than the
-// limit.
+// ErrTooLarge is returned for an expression that compiles to more instructions than the limit.
 var ErrTooLarge = errors.New("the expression is too large")
 
 // Compile compiles an RE2 expression, in the form of package regexp. limit is the largest
-// number of instructions, which is also the cost of matching a character. If it is not
-// positive, there is no limit.
+// number of instructions, which is also the cost of matching a character; 0 or less: no limit.
+// The error is that of the expression, or [ErrTooLarge].
 func Compile(expr string, limit int) (*Pattern, error) {
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -49,9 +48,9 @@ func Compile(expr string, limit int) (*Pattern, error) {
 	return p, nil
 }
 
-// Heavy counts the parts that make even a short expression large to parse. classes are
-// Unicode classes, each with some hundred ranges. folds are ranges without regard to case,
-// which may be large and need a lookup for every character.
+// Heavy counts the parts that make even a short expression large to parse. classes are Unicode
+// classes, each with some hundred ranges. folds are ranges without regard to case, which may
+// be large and need a lookup for every character.
 func Heavy(expr string) (classes, folds int) {
 	ignoresCase := false
 	for i := range len(expr) - 1 {
@@ -111,15 +110,15 @@ func (p *Pattern) Steps() uint64 { return p.steps }
 // each byte and each of Steps.
 func (p *Pattern) MatchString(text string) bool { return p.re.MatchString(text) }
 
-// Needs returns the number of texts that a scan searches for before it matches lines.
+// Needs returns the number of texts that a scan searches for before it matches lines; 0: it
+// matches every line.
 func (p *Pattern) Needs() int { return len(p.needles) }
 
-// maxSteps limits the steps between two calls of Check. They take some tens of
-// milliseconds.
+// maxSteps limits the steps between two calls of Check. They take some tens of milliseconds.
 const maxSteps = 4 << 20
 
-// match reports whether a line matches. check is called now and then and ends the match
-// with its error: a long line with a large expression can take minutes.
+// match reports whether a line matches. It calls check now and then, and ends with its error:
+// a long line with a large expression can take minutes.
 func (p *Pattern) match(line []byte, check func() error) (bool, error) {
 	steps := max(p.steps, leastSteps)
 	if uint64(len(line))*steps <= maxSteps {
@@ -133,9 +132,9 @@ func (p *Pattern) match(line []byte, check func() error) (bool, error) {
 // checkedReader is a reader that ends at the first error of check.
 type checkedReader struct {
 	r           *bytes.Reader
-	every, seen uint64 // characters between two checks, and so far
+	every, seen uint64 // characters between two checks, and characters that were read
 	check       func() error
-	err         error
+	err         error // the error of check
 }
 
 func (c *checkedReader) ReadRune() (rune, int, error) {
@@ -147,8 +146,8 @@ func (c *checkedReader) ReadRune() (rune, int, error) {
 	return c.r.ReadRune()
 }
 
-// Cut returns at most max characters of a line as valid UTF-8. more reports whether the
-// line has more. The result may share memory with the line.
+// Cut returns at most max characters of a line as valid UTF-8. more reports whether the line
+// has more. The result may share memory with the line.
 func Cut(line []byte, max int) (text []byte, more bool) {
 	end := len(line)
 	if len(line) > max { // a character has at least one byte

@@ -7,26 +7,26 @@ import (
 )
 
 const (
-	// MaxLine limits the part of a line that is matched, in bytes: minified files have
-	// lines of megabytes.
+	// MaxLine limits the part of a line that is matched, in bytes; the rest of the line is
+	// skipped. Minified files have lines of megabytes.
 	MaxLine = 1 << 20
-	// BinaryProbe is the number of bytes at the beginning of a file that decide whether it
-	// is binary.
+	// BinaryProbe is the number of bytes at the beginning of a file that decide whether the
+	// file is binary.
 	BinaryProbe = 8000
 
-	// blockBytes is the number of bytes that are read at a time. They fit into the
-	// processor's cache.
+	// blockBytes is the number of bytes that are read at a time. They fit into the processor's
+	// cache.
 	blockBytes = 128 << 10
 )
 
-// IsBinary reports whether the first BinaryProbe bytes of a file hold a NUL byte. Git
-// decides in the same way. head is the beginning of the file.
+// IsBinary reports whether the first BinaryProbe bytes of a file hold a NUL byte. Git decides
+// in the same way. head is the beginning of the file.
 func IsBinary(head []byte) bool {
 	return bytes.IndexByte(head[:min(len(head), BinaryProbe)], 0) >= 0
 }
 
-// errUTF16 is returned for a file that begins with the byte order mark of UTF-16. It is
-// text, but cannot be searched.
+// errUTF16 is returned for a file that begins with the byte order mark of UTF-16: text that
+// cannot be searched here.
 var errUTF16 = errors.New("the file is text in UTF-16")
 
 func isUTF16(head []byte) bool {
@@ -36,17 +36,17 @@ func isUTF16(head []byte) bool {
 // Line is a line that matches, or a line of context.
 type Line struct {
 	Number  uint64 // counted from 1
-	Text    []byte // valid UTF-8; only until the next call of Emit
+	Text    []byte // valid UTF-8, at most Chars characters; Emit must not keep it
 	Matches bool
-	Before  bool // it is context of the next match, and comes before that match
-	Cut     bool // the line has more characters than Text
+	Before  bool // set for context that comes before the next match
+	Cut     bool // set if the line has more characters than Text
 }
 
-// Work is the work that searching a file took.
+// Work is the work that searching one file took.
 type Work struct {
 	Read    uint64 // bytes that were read
 	Looked  uint64 // bytes that were searched for a text, counted for each text
-	Vain    uint64 // number of places that only began like a text
+	Vain    uint64 // places that only began like a text
 	Lines   uint64 // lines that were matched with the expression
 	Matched uint64 // bytes of these lines
 }
@@ -54,28 +54,27 @@ type Work struct {
 // Scanner searches files, one after the other. It is used by one goroutine.
 type Scanner struct {
 	Pattern *Pattern
-	Context int // number of lines of context before and after each match
-	Chars   int // number of characters of a line that are returned
-	// Check is called every few milliseconds. Its error ends the scan.
-	Check func() error
-	// Emit receives the lines in order. Its error ends the scan.
-	Emit func(Line) error
+	Context int              // lines of context before and after each match
+	Chars   int              // most characters of a line that are returned; the rest is cut
+	Check   func() error     // called before each read, and now and then in between; its error ends the scan
+	Emit    func(Line) error // receives the lines in order; its error ends the scan
 
 	buf       []byte
-	sightings []sighting // by needle, for the current block
+	sightings []sighting // sightings of the needles in the current block, in the same order
 
 	// For the current file:
 	work   Work
 	number uint64 // lines before the current line
-	before []Line // the latest lines that were not emitted, at most Context
-	after  int    // lines of context still to be emitted after the latest match
+	before []Line // previous lines that were not emitted, at most Context
+	after  int    // lines of context still to be emitted after the previous match
 	spent  uint64 // steps since the last check
 }
 
 // Work returns the work on the file so far. Check may call it.
 func (s *Scanner) Work() Work { return s.work }
 
-// Scan searches a file. size is its size in bytes; if it is not positive, it is unknown.
+// Scan searches a file and returns the work that it took. A binary file has no lines and is no
+// error. size is the size of the file in bytes; 0 or less: unknown.
 func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
 	s.work, s.number, s.after, s.spent, s.before = Work{}, 0, 0, 0, s.before[:0]
 	if s.buf == nil {
@@ -141,7 +140,7 @@ func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
 	}
 }
 
-// block searches whole lines. last is set for the last lines of the file.
+// block searches whole lines. last is set for the final lines of the file.
 func (s *Scanner) block(data []byte, last bool) error {
 	s.sightings = s.sightings[:0]
 	for pos := 0; pos < len(data); {
@@ -173,7 +172,6 @@ func (s *Scanner) block(data []byte, last bool) error {
 	return nil
 }
 
-// emit counts and emits a line.
 func (s *Scanner) emit(line []byte, matches bool) error {
 	s.count(line)
 	return s.Emit(s.line(line, matches))
@@ -184,7 +182,7 @@ func (s *Scanner) line(line []byte, matches bool) Line {
 	return Line{Number: s.number, Text: text, Matches: matches, Cut: more}
 }
 
-// count adds the lines in data to number. The last line may have no ending.
+// count adds the lines in data to number. The final line may have no ending.
 func (s *Scanner) count(data []byte) {
 	s.number += uint64(bytes.Count(data, []byte("\n")))
 	if len(data) > 0 && data[len(data)-1] != '\n' {
@@ -225,8 +223,8 @@ func (s *Scanner) pass(data []byte) error {
 	return nil
 }
 
-// next returns the beginning and the end of the next line that matches; from is -1 if there
-// is none.
+// next returns the beginning and the end of the next line that matches; from is -1 if there is
+// none.
 func (s *Scanner) next(data []byte, pos int) (from, to int, err error) {
 	for pos < len(data) {
 		from := pos
@@ -264,7 +262,7 @@ const (
 	leastSteps = maxSteps / blockBytes
 )
 
-// spend counts steps, and calls Check after maxSteps.
+// spend counts steps, and calls Check once they exceed maxSteps.
 func (s *Scanner) spend(steps uint64) error {
 	if s.spent += steps; s.spent <= maxSteps {
 		return nil
@@ -273,7 +271,7 @@ func (s *Scanner) spend(steps uint64) error {
 	return s.Check()
 }
 
-// nextNeedle returns the position of the first needle at pos or later; -1 if there is none.
+// nextNeedle returns the position of the first needle at pos or later; -1: none.
 func (s *Scanner) nextNeedle(data []byte, pos int) (int, error) {
 	needs := s.Pattern.needles
 	if len(s.sightings) == 0 {

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// maxWordLen limits the length of words that are compared, in bytes. Nobody mistypes longer
-// words, and the comparison takes quadratic time.
+// maxWordLen limits the length of words that are compared, in bytes. A longer word is near to
+// none: nobody mistypes such words, and the comparison takes quadratic time.
 const maxWordLen = 128
 
-// Find returns the candidate with the smallest edit distance to word, or ""
-// when none is close: at most a third of the word's length, at least two, and
-// one in a word of up to three letters.
+// Find returns the candidate with the smallest edit distance to word, or "" if none is close:
+// at most a third of the word's length, but two in a short word, and one in a word of up to
+// three letters.
 func Find(word string, candidates []string) string {
 	limit := max(2, len(word)/3)
 	if len(word) < 4 {

@@ -16,7 +16,7 @@ import (
 	"sync"
 )
 
-// Limits of a patch.
+// Limits of a patch: its bytes, files and hunks. A larger patch is an error.
 const (
 	MaxBytes = 1 << 20
 	MaxFiles = 128
@@ -48,12 +48,12 @@ const (
 // File is one section of a patch.
 type File struct {
 	Op     Op
-	Path   string // in the form of package filename
-	MoveTo string // of an update: the new path; empty: the path stays
+	Path   string // path of the file, in the form of package filename
+	MoveTo string // new path of an updated file; empty: the path stays
 	Mode   string // [Executable] or [Plain], from a unified diff; empty: the mode stays
-	Line   int    // line of the patch at which the section begins, counted from 1
-	Text   string // of a file that is added: its content
-	Hunks  []Hunk // of an update
+	Line   int    // first line of the section in the patch, counted from 1
+	Text   string // content of an added file
+	Hunks  []Hunk // changes of an updated file
 }
 
 // The modes of a [File].
@@ -64,19 +64,18 @@ const (
 
 // Hunk is one change of an update.
 type Hunk struct {
-	Line    int      // line of the patch at which the lines of the hunk begin
+	Line    int      // line of the patch at which the lines of the hunk begin, counted from 1
 	Anchors []string // lines of the file above the hunk, in their order
-	// Lines holds the lines of the hunk, each after a blank, - or +.
-	Lines []string
-	End   bool // the hunk ends with the last line of the file
-	// NoOldEnd and NoNewEnd report whether the last line has no newline, before and after
-	// the change. If one is set, End is set.
+	Lines   []string // lines of the hunk, each after a blank, - or +
+	End     bool     // set if the hunk ends with the last line of the file
+	// NoOldEnd and NoNewEnd are set if the last line has no newline before and after the
+	// change. If one is set, End is set.
 	NoOldEnd, NoNewEnd bool
 	At                 int // line of the file at which a unified diff places the hunk; 0: unknown
 }
 
 // Parse parses a patch. It ignores blank lines, a Markdown fence and a shell command around
-// the patch. The line *** Begin Patch may be missing. Errors name the line of the patch.
+// the patch. The line *** Begin Patch may be missing. Most errors name the line of the patch.
 func Parse(text string) ([]File, error) {
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("the patch has %d bytes, more than the limit of %d", len(text), MaxBytes)
@@ -109,9 +108,9 @@ func Parse(text string) ([]File, error) {
 
 type parser struct {
 	lines []string
-	at    int
-	diff  bool // the patch is a unified diff
-	empty int  // lines at the end of the hunk that are entirely empty
+	at    int  // position of the current line
+	diff  bool // set if the patch is a unified diff
+	empty int  // number of empty lines at the end of the current hunk
 }
 
 func (p *parser) line() string { return p.lines[p.at] }
@@ -122,7 +121,7 @@ func (p *parser) skipBlank() {
 	}
 }
 
-// errorAt returns an error with a line, which is counted from 0 here.
+// errorAt returns an error about the line at this position, counted from 0.
 func (p *parser) errorAt(at int, format string, args ...any) error {
 	return fmt.Errorf("line %d of the patch: %s", at+1, fmt.Sprintf(format, args...))
 }
@@ -247,8 +246,8 @@ func (p *parser) update(f *File) error {
 	return nil
 }
 
-// skipAnchorless skips blank lines if another section or the end follows. In front of a
-// hunk they belong to the hunk.
+// skipAnchorless skips blank lines if a hunk with @@, another section or the end follows.
+// Otherwise they belong to the hunk that follows.
 func (p *parser) skipAnchorless() {
 	from := p.at
 	if p.skipBlank(); p.at < len(p.lines) && !isHeader(p.line()) && !strings.HasPrefix(p.line(), "@@") {
@@ -284,7 +283,6 @@ func (p *parser) hunk() (Hunk, error) {
 	return h, nil
 }
 
-// add adds the current line to a hunk.
 func (p *parser) add(h *Hunk) error {
 	line := p.line()
 	switch {

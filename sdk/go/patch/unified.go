@@ -15,12 +15,12 @@ func (p *parser) isDiff() bool {
 	return strings.HasPrefix(line, "diff ") || strings.HasPrefix(line, "Index: ") || p.isPair(p.at)
 }
 
-// isPair reports whether the two lines that name a file are at this position.
+// isPair reports whether the lines --- and +++, which name a file, are at this position.
 func (p *parser) isPair(at int) bool {
 	return at+1 < len(p.lines) && strings.HasPrefix(p.lines[at], "--- ") && strings.HasPrefix(p.lines[at+1], "+++ ")
 }
 
-// preambleLine matches the lines that may precede these two lines.
+// preambleLine matches the lines that may precede --- and +++.
 var preambleLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(diff --git |diff |Index: |=====|index |(?:dis)?similarity index |` +
 		`new file mode |deleted file mode |old mode |new mode |rename from |rename to )(.*)`)
@@ -32,8 +32,8 @@ var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
 
 const nowhere = "/dev/null"
 
-// diffFile parses one file of a unified diff, with the lines that git adds above its hunks.
-// A line that no tool can carry out is an error.
+// diffFile parses one file of a unified diff, with the lines that git adds above its hunks. A
+// line that no tool can carry out is an error.
 func (p *parser) diffFile() (File, error) {
 	f := File{Op: Update, Line: p.at + 1}
 	names, from, to := "", "", ""
@@ -119,8 +119,7 @@ func (p *parser) diffFile() (File, error) {
 	return f, nil
 }
 
-// sameName returns the path in a text that names a file twice, such as a/x b/x; otherwise
-// an empty text.
+// sameName returns the path in a text that names a file twice, such as a/x b/x; otherwise "".
 func sameName(names string) string {
 	half := len(names) / 2 // the blank between two names of the same length
 	path := strings.TrimPrefix(diffPath(names[:half]), "a/")
@@ -130,8 +129,8 @@ func sameName(names string) string {
 	return path
 }
 
-// diffPath returns the path in a line of a diff, without the time after the path. git puts
-// an unusual path into quotation marks.
+// diffPath returns the path in a line of a diff, without the time after the path. Git puts an
+// unusual path into quotation marks.
 func diffPath(text string) string {
 	path, _, _ := strings.Cut(text, "\t")
 	path = strings.TrimSpace(path)
@@ -177,7 +176,7 @@ func (p *parser) diffHunk() (Hunk, error) {
 	return h, nil
 }
 
-// hasLines reports whether the hunk has so many lines before and after the change.
+// hasLines reports whether the hunk has these numbers of lines before and after the change.
 func (h Hunk) hasLines(before, after int) bool {
 	for _, line := range h.Lines {
 		if line[0] != '+' {
@@ -190,7 +189,7 @@ func (h Hunk) hasLines(before, after int) bool {
 	return before == 0 && after == 0
 }
 
-// counted returns the number of lines in a header; without a number it is 1.
+// counted returns the number of lines in a hunk's header; 1 if it is left out.
 func counted(text string) int {
 	if text == "" {
 		return 1

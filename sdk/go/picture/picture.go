@@ -2,8 +2,7 @@
 // size, and whether it is complete. It reads headers and decodes no pixels, so it
 // needs little time and no further memory.
 //
-// A guest uses it on files that it has read, and the host to check the images of a
-// guest.
+// A guest uses it on files that it has read, and the host to check the images of a guest.
 package picture
 
 import (
@@ -13,7 +12,7 @@ import (
 	"fmt"
 )
 
-// Limits of the servers of models. Anthropic's refuses an image of more than 5 MiB of
+// Limits of an image on the servers of models, in bytes and in pixels. Anthropic's refuses an image of more than 5 MiB of
 // base64, which are 3.75 MiB, and one of more than 8000 pixels a side:
 // https://docs.claude.com/en/docs/build-with-claude/vision. OpenAI's and Google's accept
 // more.
@@ -55,8 +54,8 @@ func begins(magic string) func([]byte) bool {
 	return func(head []byte) bool { return bytes.HasPrefix(head, []byte(magic)) }
 }
 
-// Mime returns the format of an image, by its first [HeadBytes] bytes. Empty if it is none
-// of the four formats.
+// Mime returns the format of an image, by its first [HeadBytes] bytes; empty: none of the
+// four.
 func Mime(head []byte) string {
 	for _, f := range formats {
 		if f.is(head) {
@@ -69,8 +68,8 @@ func Mime(head []byte) string {
 // HeadBytes is the number of bytes that [Mime] reads.
 const HeadBytes = 12
 
-// Look identifies an image. The error wraps ErrUnknown, ErrBroken or ErrLarge; with
-// ErrLarge the Info holds what is known.
+// Look identifies an image. The error wraps ErrUnknown, ErrBroken or ErrLarge; with ErrLarge
+// the Info holds the facts that are known.
 func Look(data []byte) (Info, error) {
 	for _, f := range formats {
 		if !f.is(data) {
@@ -97,7 +96,7 @@ func TooLarge(n int64) error {
 	return fmt.Errorf("%w: %d bytes, and models take %d", ErrLarge, n, MaxBytes)
 }
 
-// sizesOfPNG reads the chunks up to the last.
+// sizesOfPNG reads all chunks; the end chunk must follow the sizes.
 func sizesOfPNG(data []byte) (width, height int, ok bool) {
 	const header = 8 + 8 + 13 + 4 // the mark, and the chunk with the sizes
 	if len(data) < header || string(data[12:16]) != "IHDR" {
@@ -153,7 +152,7 @@ func sizesOfJPEG(data []byte) (width, height int, ok bool) {
 	return 0, 0, false
 }
 
-// sizesOfGIF reads the blocks up to the last.
+// sizesOfGIF reads all blocks; the end block must be there.
 func sizesOfGIF(data []byte) (width, height int, ok bool) {
 	if len(data) < 13 {
 		return 0, 0, false

@@ -22,15 +22,16 @@ import (
 var (
 	// ErrDenied is returned if no files were granted. It is fs.ErrPermission, too.
 	ErrDenied = abi.Sentinel("search denied", fs.ErrPermission)
-	// ErrInvalid is returned if the pattern is not valid RE2 or is too large for the host,
-	// if the names have more than MaxNames bytes or are more than 65536, or if Begin and
-	// Collect are not called in turn.
+	// ErrInvalid is returned if the pattern is not valid RE2 or is too large for the host, if
+	// the names have more than MaxNames bytes or are more than 65536, or if Begin and Collect
+	// are not called in turn.
 	ErrInvalid = errors.New("search invalid")
 	// ErrUnavailable is returned if there is no host. It is ErrUnsupported, too.
 	ErrUnavailable = abi.Sentinel("search unavailable: the program does not run as a Stockade module", errors.ErrUnsupported)
 )
 
-// MaxNames limits the names of one call, in bytes. Each name counts one byte more.
+// MaxNames limits the names of one call together, in bytes, with one more for each name. With
+// more, the call fails with ErrInvalid.
 const MaxNames = 1 << 20
 
 // Entry is an entry of a directory.
@@ -41,14 +42,14 @@ type Entry struct {
 	Type fs.FileMode
 }
 
-// Listing holds the entries of a directory, sorted by name. It is nil if the directory
-// cannot be read or has too many entries; os.ReadDir returns the reason. An empty directory
-// has an empty Listing that is not nil.
+// Listing holds the entries of a directory, sorted by name. It is nil if the directory cannot
+// be read or has too many entries; os.ReadDir returns the reason. An empty directory has an
+// empty Listing that is not nil.
 type Listing []Entry
 
-// List lists directories, given by their absolute names. The result has at least one
-// listing, but may end early, because the host limits its size: call List again for the
-// other directories.
+// List lists directories, given by their absolute names. The result has at least one listing,
+// but may end early, because the host limits its size: call List again for the other
+// directories.
 func List(dirs ...string) ([]Listing, error) {
 	if !hosted {
 		return nil, ErrUnavailable
@@ -56,8 +57,7 @@ func List(dirs ...string) ([]Listing, error) {
 	var f abi.Frame
 	defer f.Free()
 	ptr, size := f.Text(join(dirs))
-	// result<list<option<listing>>, error>: the case at 0; the list, or the
-	// error, at 4.
+	// result<list<option<listing>>, error>: the case at 0; the list, or the error, at 4.
 	ret, r := f.Area(16)
 	hostList(ptr, size, ret)
 	if r.Bool(0) {
@@ -97,16 +97,16 @@ func typeOf(kind uint8) fs.FileMode {
 
 // Info holds the metadata of a file or directory.
 type Info struct {
-	Type fs.FileMode // as in [Entry]
+	Type fs.FileMode // type, as in [Entry]
 	Size int64       // bytes; 0 for a link
-	// Modified is the time of the last change of the content, Changed that of any change by
-	// the host, in nanoseconds since 1970.
+	// Modified is the time of the latest change of the content, and Changed that of any
+	// change, on the host, in nanoseconds since 1970.
 	Modified, Changed int64
 }
 
-// Stat returns the metadata of each of the absolute names, which may have [MaxNames] bytes.
-// It is nil for a name that does not exist, or that the module may not see; os.Lstat
-// returns the reason.
+// Stat returns the metadata of each of the absolute names, which may have [MaxNames] bytes. It
+// is nil for a name that does not exist, or that the module may not see; os.Lstat returns the
+// reason.
 func Stat(names ...string) ([]*Info, error) {
 	if !hosted {
 		return nil, ErrUnavailable
@@ -140,31 +140,30 @@ type Query struct {
 	// names it is faster than Files.
 	Names []byte
 	// Pattern is an RE2 expression of at most 1024 bytes. It is matched against each line
-	// without its ending, \n or \r\n, and at most against the first MiB of a line. Files
-	// with a NUL byte among the first 8000 bytes have no lines.
+	// without its ending, \n or \r\n, and at most against the first MiB of a line. Files with
+	// a NUL byte among the first 8000 bytes have no lines.
 	Pattern string
 	Context int // lines of context before and after each match; at most 20
-	// MaxMatches limits the lines that match, at most 1000. MaxText limits the text: after
-	// so many bytes no further line is returned; at most 256 KiB.
+	// MaxMatches limits the lines that match, at most 1000. MaxText limits the text, at most
+	// 256 KiB: after so many bytes no further line is returned.
 	MaxMatches, MaxText int
-	MaxChars            int // limits the characters of each returned line; at most 2000
+	MaxChars            int // characters of a line, at most 2000; the rest of the line is cut
 }
 
-// Found is the result of a search: the lines in the order of the files and of their
-// numbers.
+// Found is the result of a search: the lines in the order of the files and of their numbers.
 type Found struct {
 	Lines  []Line
 	Failed int  // files that could not be opened or read to the end, or are text in UTF-16
-	More   bool // there is at least one more match
+	More   bool // set if there is at least one more match
 }
 
 // Line is a line that matches, or a line of context.
 type Line struct {
-	File    int // position in Query.Files, followed by Query.Names
-	Number  uint64
-	Text    string // valid UTF-8
-	Matches bool
-	Cut     bool // the line has more characters than Text
+	File    int    // position in Query.Files, followed by Query.Names
+	Number  uint64 // number of the line, counted from 1
+	Text    string // text of the line, valid UTF-8
+	Matches bool   // false: a line of context
+	Cut     bool   // set if the line has more characters than Text
 }
 
 // Lines searches files and waits for the result.
@@ -175,9 +174,9 @@ func Lines(q Query) (Found, error) {
 	return Collect()
 }
 
-// Begin starts a search and returns. The host searches while the module does something
-// else. The result has to be collected before the next search, even by Lines; otherwise the
-// search ends with the call.
+// Begin starts a search and returns. The host searches while the module does something else.
+// The result has to be collected before the next search, even by Lines; otherwise the search
+// ends with the call.
 func Begin(q Query) error {
 	if !hosted {
 		return ErrUnavailable

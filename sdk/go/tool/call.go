@@ -10,22 +10,18 @@ import (
 
 // Call holds the facts about a call that its tool may know.
 type Call struct {
-	// ID is the host's name for the call, the same as in its log.
-	ID string
-	// Dir is the absolute path at which relative paths start. It is the process's working
-	// directory, too, if the tool asked for files. Empty means none.
-	Dir string
-	// Locale is a language tag such as "de-AT"; empty if the host gave none.
-	Locale string
-	// Deadline is the time after which the host no longer waits; zero means never. The
-	// context has it, too.
-	Deadline time.Time
+	ID string // the host's name for the call, the same as in its log
+	// Dir is the absolute path at which relative paths start; empty: none. It is the working
+	// directory of the process, too, if the tool asked for files.
+	Dir      string
+	Locale   string    // language tag such as "de-AT"; empty: the host gave none
+	Deadline time.Time // time after which the host no longer waits, as in the context; zero: never
 }
 
 type callKey struct{}
 
-// WithCall returns a context that carries call. This package does it for every call; tests
-// do it for tools that they call directly.
+// WithCall returns a context that carries call. This package does it for every call; tests do
+// it for tools that they call directly.
 func WithCall(ctx context.Context, call Call) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }
@@ -36,7 +32,7 @@ func CallFrom(ctx context.Context) Call {
 	return call
 }
 
-// call runs one tool. The result is a JSON object.
+// call runs one tool. The result is a JSON object. fault is nil if the tool succeeded.
 func (r *registry) call(call Call, name string, args []byte) (result []byte, images []Image, fault *Error) {
 	e := r.find(name)
 	if e == nil {
@@ -75,9 +71,9 @@ func (r *registry) call(call Call, name string, args []byte) (result []byte, ima
 	return text, images, nil
 }
 
-// enterDir changes the working directory to dir, for a tool that asked for files. Without
-// that, relative paths would start in the directory of an earlier call. A tool without
-// files has no working directory.
+// enterDir changes the working directory to dir, for a tool that asked for files: otherwise
+// relative paths would start in the directory of an earlier call. A tool without files has no
+// working directory.
 func (e *entry) enterDir(dir string) error {
 	if e.Capabilities.Files == "" || dir == "" {
 		return nil
@@ -88,8 +84,8 @@ func (e *entry) enterDir(dir string) error {
 	return nil
 }
 
-// deadlineAfter returns the time in so many milliseconds; the zero time if that is more
-// than a year away.
+// deadlineAfter returns the time in this many milliseconds; zero if it is more than a year
+// away.
 func deadlineAfter(now time.Time, millis uint64) time.Time {
 	const year = 365 * 24 * time.Hour
 	if millis > uint64(year/time.Millisecond) {

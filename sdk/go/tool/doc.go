@@ -47,9 +47,8 @@
 //
 // # Secrets
 //
-// A tool that asked for a secret with [UsesSecret] gets a placeholder from package
-// secrets and puts the placeholder into a header, such as "Bearer "+placeholder. It
-// never sees the value.
+// A tool that asked for a secret with [UsesSecret] gets a placeholder from package secrets and
+// puts the placeholder into a header, such as "Bearer "+placeholder. It never sees the value.
 //
 // # Stored data
 //
@@ -58,11 +57,10 @@
 //
 // # Results and errors
 //
-// A result that is a JSON object goes to the caller as it is; any other value v
-// becomes {"output": v}. [AsError] gives errors their codes. The text of an error is
-// for the model, so it should say what to do next. [Coded] gives an error a code of
-// the tool's own, for models and scripts. A result that implements [Pictured] has
-// images, which the model sees.
+// A result that is a JSON object goes to the caller as it is; any other value v becomes
+// {"output": v}. [AsError] gives errors their codes. The text of an error is for the model, so
+// it should say what to do next. [Coded] gives an error a code of the tool's own, for models
+// and scripts. A result that implements [Pictured] has images, which the model sees.
 //
 // A panic in a tool is an error of that call and the module stays usable. A
 // panic in another goroutine ends the module, as it ends any Go program; so

@@ -17,11 +17,11 @@ type Code uint8
 const (
 	CodeInvalidInput Code = iota // the arguments are wrong
 	CodeUnknownTool              // there is no tool of this name; made by this package only
-	CodeNotFound                 // something that the arguments name does not exist
-	CodeDenied                   // it exists but may not be used
+	CodeNotFound                 // a thing that the arguments name does not exist
+	CodeDenied                   // a thing that the arguments name may not be used
 	CodeIO                       // reading or writing failed
 	CodeParse                    // data was read but not understood
-	CodeUnavailable              // a service does not answer, but may later
+	CodeUnavailable              // a service does not answer now
 	CodeCancelled                // the caller no longer wants the result
 	CodeFailed                   // any other failure
 )
@@ -35,7 +35,7 @@ func (c Code) String() string {
 	return fmt.Sprintf("code %d", uint8(c))
 }
 
-// Error is a failure with a code. Tools make one with the functions below.
+// Error is a failure with a code. Tools make one with the functions below, such as [NotFound].
 type Error struct {
 	Code Code
 	err  error
@@ -50,8 +50,7 @@ func errorf(code Code, format string, args []any) error {
 	return &Error{Code: code, err: fmt.Errorf(format, args...)}
 }
 
-// InvalidInput returns an error for wrong arguments. Its text should explain the
-// correction.
+// InvalidInput returns an error for wrong arguments. Its text should explain the correction.
 func InvalidInput(format string, args ...any) error { return errorf(CodeInvalidInput, format, args) }
 
 // NotFound returns an error for something that the arguments name and that does not exist.
@@ -93,8 +92,7 @@ func Coded(code string, err error) error {
 	return &coded{code, err}
 }
 
-// CodeOf returns the code that [Coded] gave to an error in the chain of err; empty if there
-// is none.
+// CodeOf returns the code that [Coded] gave to an error in the chain of err; empty: none.
 func CodeOf(err error) string {
 	if c, ok := errors.AsType[*coded](err); ok {
 		return c.code
@@ -102,7 +100,6 @@ func CodeOf(err error) string {
 	return ""
 }
 
-// coded is an error with a code of the tool's own.
 type coded struct {
 	code string
 	err  error
@@ -116,9 +113,9 @@ func validCode(s string) bool {
 	return len(s) >= 3 && len(s) <= 40 && s[0] >= 'A' && s[0] <= 'Z' && strings.Trim(s, allowed) == ""
 }
 
-// text returns the error as sent to the host: after its code, if it has one. A text that
-// only looks as if it began with a code, such as one with the name of a file, gets the code
-// of its kind, which it would have anyway.
+// text returns the error as sent to the host: after its code, if it has one. A text that only
+// looks as if it began with a code, such as one with the name of a file, gets the code of its
+// kind, which it would have anyway.
 func (e *Error) text() string {
 	text, code := e.Error(), CodeOf(e.err)
 	if first, _, ok := strings.Cut(text, ": "); code == "" && ok && validCode(first) && int(e.Code) < len(kindCodes) {
@@ -138,9 +135,9 @@ var kindCodes = [...]string{
 
 // AsError returns err in the form that the host gets; nil stays nil. If the chain holds an
 // [Error], it has that code. Otherwise the code is not-found for fs.ErrNotExist, denied for
-// fs.ErrPermission (also when a host function refused), cancelled for context.Canceled, io
-// for any other *fs.PathError or *os.LinkError, and failed for all others. The text is
-// always that of err.
+// fs.ErrPermission (also when a host function refused), cancelled for context.Canceled, io for
+// any other *fs.PathError or *os.LinkError, and failed for all others. The text is always that
+// of err.
 func AsError(err error) *Error {
 	if err == nil {
 		return nil

@@ -2,10 +2,10 @@ package tool
 
 import "github.com/stockade-dev/stockade/sdk/go/internal/abi"
 
-// Image is an image in a result, which the model sees. The host passes on at most eight
-// images of a result, with 7.5 MiB together. Each must be a PNG, JPEG, GIF or WebP as Mime
-// says, of at most 3.75 MiB and 8000 pixels a side, see package picture. For any other
-// image the model gets the reason why it was left out.
+// Image is an image in a result, which the model sees. The host passes on at most eight images
+// of a result, with 7.5 MiB together. Each must be a PNG, JPEG, GIF or WebP as Mime says, of
+// at most 3.75 MiB and 8000 pixels a side, see package picture. For any other image the model
+// gets the reason why it was left out.
 type Image struct {
 	Mime string // such as "image/png"
 	Data []byte
@@ -17,7 +17,7 @@ type Pictured interface{ Images() []Image }
 
 const (
 	contentSize  = 36 // bytes of the variant content
-	contentImage = 2  // its case image, with the mime at 4 and the data at 12
+	contentImage = 2  // case of an image, with the mime at 4 and the data at 12
 )
 
 // lowerImages lays out images as a list of contents.

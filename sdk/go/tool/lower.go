@@ -11,8 +11,8 @@ func (r *registry) describe() (ptr uint32) {
 }
 
 // lower lays out a result<output, error> in 24 bytes. The case is at 0. For an output, the
-// list of contents, with the images, is at 4; the case of the optional structured text is
-// at 12, and the text at 16. For an error, its case is at 4 and its text at 8.
+// list of contents, with the images, is at 4; the case of the optional structured text is at
+// 12, and the text at 16. For an error, its case is at 4 and its text at 8.
 func lower(result []byte, images []Image, fault *Error) (ptr uint32) {
 	f := new(abi.Frame)
 	ptr, area := f.Area(24)

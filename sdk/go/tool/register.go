@@ -15,7 +15,8 @@ import (
 // abiName is the WIT package that this SDK implements; see wit/ in the repository.
 const abiName = "stockade:tool@0.1.0"
 
-// validName does without package regexp, which every module would contain.
+// validName reports whether a name has 1 to 64 letters, digits, '_' or '-'. It does without
+// package regexp, which every module would contain.
 func validName(s string) bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 	return s != "" && len(s) <= 64 && strings.Trim(s, allowed) == ""
@@ -24,15 +25,13 @@ func validName(s string) bool {
 // std holds the tools of this module, for its exports.
 var std = new(registry)
 
-// Module names the module: 1 to 64 letters, digits, '_' or '-', and a version such as
-// "0.1.0". It is called once, from an init function. It panics when the name is bad or when
-// it is called twice.
+// Module names the module: 1 to 64 letters, digits, '_' or '-', and a version such as "0.1.0".
+// It is called once, from an init function. It panics if the name is bad or on a second call.
 func Module(name, version string) { std.setModule(name, version) }
 
-// Config declares a name whose value the module reads with package config, and the default
-// value. A name is 1 to 64 letters, digits, '_' or '-'; a value has at most 8 KiB, and a
-// module at most 64 names. It is called from an init function, and panics when the name is
-// bad or declared already.
+// Config declares a name whose value the module reads with package config, and the default value. A
+// name is 1 to 64 letters, digits, '_' or '-'; a value has at most 8 KiB, and a module at most 64
+// names. It is called from an init function, and panics if the name is bad or declared already.
 //
 // The host sets values of built-in modules only.
 func Config(name, value string) { std.setConfig(name, value) }
@@ -50,12 +49,11 @@ func Config(name, value string) { std.setConfig(name, value) }
 //	min:"1" max:"1000"     the bounds of a number, inclusive
 //	default:"name"         the value of an optional argument that is absent
 //
-// Fields may be strings, bools, numbers, json.RawMessage or any (any JSON
-// value), and slices, arrays, maps with string keys, pointers and structs of
-// them; []byte is base64 text. A type with UnmarshalText is a string. The
-// schema allows no other arguments. The host checks arguments against the
-// schema before the call; fn still sees what Go's types allow, such as an
-// empty string.
+// Fields may be strings, bools, numbers, json.RawMessage or any (any JSON value), and slices,
+// arrays, maps with string keys, pointers and structs of them; []byte is base64 text. A type
+// with UnmarshalText is a string. The schema allows no other arguments. The host checks
+// arguments against the schema before the call; fn still sees what Go's types allow, such as
+// an empty string.
 //
 // Register panics when the name, In or an option is wrong.
 func Register[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) {
@@ -68,8 +66,8 @@ func Register[In, Out any](name, description string, fn func(context.Context, In
 	}
 }
 
-// Option asks for a capability of a tool, or documents the tool. A person or a policy
-// decides whether the tool gets the capability. A tool without options sees no files.
+// Option asks for a capability of a tool, or documents the tool. A person or a policy decides
+// whether the tool gets the capability. A tool without options sees no files.
 type Option func(*entry)
 
 // ReadsFiles asks for the granted directories, read-only.
@@ -87,9 +85,9 @@ func WritesFiles() Option {
 }
 
 // RunsCommand asks for one process through package exec. The argument commandArg, a string,
-// holds the bash command that is shown to a person and run. timeoutArg holds its time limit
-// in whole seconds; empty: there is no such argument. The host runs exactly the command in
-// the argument.
+// holds the bash command that is shown to a person and run; the host runs exactly this
+// command. The argument timeoutArg holds its time limit in whole seconds; empty: there is no
+// such argument.
 func RunsCommand(commandArg, timeoutArg string) Option {
 	return func(e *entry) {
 		e.Capabilities.Exec = commandArg
@@ -104,10 +102,10 @@ func CommandNetwork(arg string) Option {
 	return func(e *entry) { e.Capabilities.ExecNetwork = arg }
 }
 
-// UsesNetwork asks for requests through package http. hosts are the hosts that the tool
-// wants, at most 32: NAME, "*.NAME" for all subdomains, or NAME:PORT; the default port is
-// 443. A person sees them and can grant them all with one key. Without hosts the person
-// names them. The tool reaches only hosts that are granted.
+// UsesNetwork asks for requests through package http. hosts are the hosts that the tool wants,
+// at most 32: NAME, "*.NAME" for all subdomains, or NAME:PORT; the default port is 443. A
+// person sees them and can grant them all with one key. Without hosts the person names them.
+// The tool reaches only hosts that are granted.
 func UsesNetwork(hosts ...string) Option {
 	return func(e *entry) {
 		e.Capabilities.Network = "http"
@@ -115,8 +113,8 @@ func UsesNetwork(hosts ...string) Option {
 	}
 }
 
-// UsesHostOf asks for requests through package http to the host of the URL that the module
-// is configured with under the name config, see [Config].
+// UsesHostOf asks for requests through package http to one host: that of the URL which the
+// module is configured with under the name config, see [Config].
 func UsesHostOf(config string) Option {
 	return func(e *entry) {
 		e.Capabilities.Network = "http"
@@ -124,12 +122,12 @@ func UsesHostOf(config string) Option {
 	}
 }
 
-// UsesSecret asks for a secret. Its name is 1 to 64 letters, digits, '_' or '-', the first
-// a letter. The tool gets a placeholder from package secrets. The host replaces the
-// placeholder by the value, in a request of package http to one of the hosts and in the one
-// header. A host is NAME or NAME:PORT, such as "api.github.com"; the default port is 443.
-// Without hosts, or with an empty header, the person decides where the secret goes. A tool
-// asks for at most 16 secrets.
+// UsesSecret asks for a secret. Its name is 1 to 64 letters, digits, '_' or '-', the first a
+// letter. The tool gets a placeholder from package secrets. The host replaces the placeholder
+// by the value, in a request of package http to one of the hosts and in this one header. A
+// host is NAME or NAME:PORT, such as "api.github.com"; the default port is 443. Without hosts,
+// or with an empty header, the person decides where the secret goes. A tool asks for at most
+// 16 secrets.
 func UsesSecret(name, header string, hosts ...string) Option {
 	return func(e *entry) {
 		e.Capabilities.Secrets = append(e.Capabilities.Secrets, secret{Name: name, Hosts: hosts, Header: header})
@@ -148,28 +146,28 @@ func UsesSecretWhen(config, value, name, header string, hosts ...string) Option 
 // later calls of the module's tools in the same session.
 func KeepsData() Option { return func(e *entry) { e.Capabilities.Store = true } }
 
-// ReportsContent declares that the field "sha256" of the result holds the SHA-256, in hex,
-// of the file that the argument pathArg names, as it is after the call. The host records
+// ReportsContent declares that the field "sha256" of the result holds the SHA-256, in hex, of
+// the file that the argument pathArg names, with its content after the call. The host records
 // that the conversation has seen this content.
 func ReportsContent(pathArg string) Option {
 	return func(e *entry) { e.Content = &content{Path: pathArg} }
 }
 
-// NeedsContent is for a tool that changes a part of the file that the argument pathArg
-// names, and must not change an unseen version. The host refuses a model's call for a file
-// that the conversation has not seen. Otherwise it fills the argument hashArg with the
-// SHA-256, in hex, of the content that the conversation saw last; the tool compares. The
-// result has the new hash as with [ReportsContent].
+// NeedsContent is for a tool that changes a part of the file that the argument pathArg names,
+// and must not change an unseen version. The host refuses a model's call for a file that the
+// conversation has not seen. Otherwise it fills the argument hashArg with the SHA-256, in hex,
+// of the content that the conversation saw most recently; the tool compares. The result has
+// the new hash as with [ReportsContent].
 func NeedsContent(pathArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Path: pathArg, Hash: hashArg} }
 }
 
-// NeedsLines is like [NeedsContent], for a tool whose arguments line_start and, if it has
-// it, line_end are line numbers. They refer to the content that the model had seen before
-// the reply that makes the call. If other calls of that reply have moved the lines, the
-// host adjusts the numbers. It needs the field "replaced" in the results of those calls:
-// [FIRST, OLD, NEW], for OLD lines from FIRST on that are NEW lines now. Without that field
-// it refuses the call.
+// NeedsLines is like [NeedsContent], for a tool whose arguments line_start and, if it has it,
+// line_end are line numbers. They refer to the content that the model had seen before the
+// reply that makes the call. If other calls of that reply have moved the lines, the host
+// adjusts the numbers. It needs the field "replaced" in the results of those calls: [FIRST,
+// OLD, NEW], for OLD lines from FIRST on that are NEW lines now. Without that field it refuses
+// the call.
 func NeedsLines(pathArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Path: pathArg, Hash: hashArg, Lines: true} }
 }
@@ -184,14 +182,14 @@ func NeedsPatched(patchArg, hashArg string) Option {
 }
 
 // PerMinute limits the calls of the tool that a session may begin in a minute, 1 to 60. The
-// host also spaces them one second apart: it lets one call wait, and refuses calls above
-// the limit with RATE_LIMITED. It is for tools whose service does not bear more.
+// host also spaces them one second apart: it lets one call wait, and refuses calls above the
+// limit with RATE_LIMITED. It is for tools whose service does not bear more.
 func PerMinute(calls int) Option { return func(e *entry) { e.PerMinute = calls } }
 
-// Errors documents the errors of a tool, for its callers and for authors of scripts: each
-// is "CODE: when it occurs, and what to do then". They come in addition to the errors that
-// any call can end with. No model reads the texts of Errors, [Limits] and [Example]. A tool
-// has at most 32 errors, 16 limits and 8 examples, each text with 1 to 400 bytes.
+// Errors documents the errors of a tool, for its callers and for authors of scripts: each is
+// "CODE: when it occurs, and what to do then". They come in addition to the errors that any
+// call can end with. No model reads the texts of Errors, [Limits] and [Example]. A tool has at
+// most 32 errors, 16 limits and 8 examples, each text with 1 to 400 bytes.
 func Errors(lines ...string) Option {
 	return func(e *entry) { e.doc().Errors = append(e.doc().Errors, lines...) }
 }
@@ -201,16 +199,16 @@ func Limits(lines ...string) Option {
 	return func(e *entry) { e.doc().Limits = append(e.doc().Limits, lines...) }
 }
 
-// Example documents one call: its arguments, a JSON object of at most 2 KiB that the tool
-// must accept, and its effect. See [Errors].
+// Example documents one call: its arguments, a JSON object of at most 2 KiB that the tool must
+// accept, and its effect. See [Errors].
 func Example(args, text string) Option {
 	return func(e *entry) {
 		e.doc().Examples = append(e.doc().Examples, example{Args: json.RawMessage(args), Text: text})
 	}
 }
 
-// registry holds the tools of a module. Init functions fill it, one after another; it never
-// changes after them.
+// registry holds the tools of a module. Init functions fill it, one after another; afterwards
+// it never changes.
 type registry struct {
 	name, version string
 	config        map[string]string
@@ -243,8 +241,8 @@ const (
 	maxSecrets = 16
 )
 
-// checkHosts returns an error for a bad list of hosts. Like checkSecrets, it leaves the
-// rules for names of hosts to the host program.
+// checkHosts returns an error for a bad list of hosts. Like checkSecrets, it leaves the rules
+// for names of hosts to the host program.
 func (c capabilities) checkHosts() error {
 	if len(c.Hosts) > maxHosts {
 		return fmt.Errorf("UsesNetwork names %d hosts; a tool may name %d", len(c.Hosts), maxHosts)
@@ -324,8 +322,8 @@ func (e *entry) doc() *doc {
 	return e.Doc
 }
 
-// check returns an error for documentation that the host would refuse. fits returns an
-// error if a tool does not accept the arguments of an example.
+// check returns an error for documentation that the host would refuse. fits returns an error
+// if a tool does not accept the arguments of an example.
 func (d *doc) check(fits func(args []byte) error) error {
 	const maxErrors, maxLimits, maxExamples, maxText, maxArgs = 32, 16, 8, 400, 2 << 10
 	if len(d.Errors) > maxErrors || len(d.Limits) > maxLimits || len(d.Examples) > maxExamples {
@@ -410,8 +408,8 @@ func newEntry[In, Out any](name, description string, fn func(context.Context, In
 	return e, nil
 }
 
-// decodeArgs decodes arguments. An unknown argument is an error, because the model can
-// correct the mistake only if it is told.
+// decodeArgs decodes arguments. An unknown argument is an error, because the model can correct
+// the mistake only if it is told.
 func decodeArgs(raw []byte, v any) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("{}")
@@ -475,8 +473,8 @@ func (r *registry) find(name string) *entry {
 // tests.
 func Manifest() []byte { return std.manifest() }
 
-// manifest returns the manifest, for describe. It panics if Module was never called: only
-// now is it certain that all init functions have run.
+// manifest returns the manifest, for describe. It panics if Module was never called: only now
+// is it certain that all init functions have run.
 func (r *registry) manifest() []byte {
 	if r.name == "" {
 		panic("tool.Module was never called: the module has no name")

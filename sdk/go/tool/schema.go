@@ -12,10 +12,9 @@ import (
 	"strings"
 )
 
-// arguments describes the arguments of a tool, from the fields of a struct.
 type arguments struct {
 	schema   json.RawMessage // JSON Schema, draft 2020-12
-	defaults json.RawMessage // an object with the default values
+	defaults json.RawMessage // object with the default values
 	names    []string
 }
 
@@ -33,8 +32,8 @@ func argumentsOf(t reflect.Type) (*arguments, error) {
 	return &arguments{schema: schema.json(), defaults: defaults.json(), names: names}, nil
 }
 
-// object builds a JSON object whose keys keep their order: the manifest is
-// hashed and signed, so it must be the same in every build.
+// object builds a JSON object whose keys keep their order: the manifest is hashed and signed,
+// so it must be the same in every build.
 type object struct{ buf bytes.Buffer }
 
 func (o *object) add(key string, value any) {
@@ -57,8 +56,9 @@ func (o *object) json() json.RawMessage {
 	return json.RawMessage("{" + o.buf.String() + "}")
 }
 
-// structSchema describes the fields of t. It adds their default values to defaults; nil:
-// there must be none.
+// structSchema returns the schema of the struct t and the names of its fields. outer are the
+// types around t. It adds the default values of the fields to defaults; nil: there must be
+// none.
 func structSchema(t reflect.Type, outer []reflect.Type, defaults *object) (schema *object, names []string, err error) {
 	if slices.Contains(outer, t) {
 		return nil, nil, fmt.Errorf("%v contains itself", t)
@@ -116,7 +116,7 @@ func structSchema(t reflect.Type, outer []reflect.Type, defaults *object) (schem
 	return schema, names, nil
 }
 
-// fieldSchema describes one field by its type and its tags, without default.
+// fieldSchema describes one field by its type and its tags, without its default value.
 func fieldSchema(f reflect.StructField, outer []reflect.Type) (*object, error) {
 	schema, err := typeSchema(f.Type, outer)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
 
-// Warm registers fn to run once, before the host stores the memory with which each call of
-// the module begins. It is called from an init function, for work that is slow the first
-// time: building tables, compiling expressions, starting an interpreter. fn sees no files,
-// no host functions, a clock that stands still, and the same random numbers as everybody.
-// Its memory is there in every call, so it must hold nothing that should differ between
-// calls. A host may skip fn.
+// Warm registers fn to run once, before the host stores the memory with which each call of the
+// module begins. It is called from an init function, for work that is slow the first time:
+// building tables, compiling expressions, starting an interpreter. fn sees no files, no host
+// functions, a clock that stands still, and the same random numbers each time. Its memory is
+// there in every call, so it must hold nothing that should differ between calls. A host may
+// skip fn.
 func Warm(fn func()) { std.warmers = append(std.warmers, fn) }
 
-// spare is the memory that is free when a call begins, in bytes. A guest whose memory grows
-// in a call is not used again.
+// spare is the memory that is free when a call begins, in bytes. A guest whose memory grows in
+// a call is not used again.
 const spare = 4 << 20
 
 // warm does the work that every call does around a tool, with made-up data and without the
@@ -47,7 +47,8 @@ func (r *registry) warm() {
 	}
 }
 
-// warmer returns a function that decodes arguments and encodes a result.
+// warmer returns a function that decodes made-up arguments and encodes a made-up result, which
+// it returns; nil: it could not.
 func warmer[In, Out any](decode func(raw []byte) (In, error)) func() []byte {
 	return func() (result []byte) {
 		defer func() { _ = recover() }() // a method of the author may not expect such data
@@ -63,7 +64,7 @@ func warmer[In, Out any](decode func(raw []byte) (In, error)) func() []byte {
 	}
 }
 
-// fill sets every part of a value to a sample.
+// fill sets every part of a value to a sample, down to six levels.
 func fill(v reflect.Value, depth int) {
 	const deepest = 6
 	if !v.CanSet() || depth > deepest {

@@ -37,8 +37,7 @@ func (f *Frame) Text(s string) (ptr, size uint32) {
 	return f.Bytes(unsafe.Slice(unsafe.StringData(s), len(s)))
 }
 
-// Texts lowers n consecutive strings: a list<string> with one string for each item, or a
-// list of records of strings.
+// Texts lowers consecutive strings: a list<string>, or a list of records of strings.
 func (f *Frame) Texts(texts []string) (ptr uint32) {
 	if len(texts) == 0 {
 		return maxAlign
@@ -58,8 +57,8 @@ func (f *Frame) Free() {
 	f.blocks = nil
 }
 
-// Return stores the frame until the host has read the value at ptr and calls the cabi_post
-// function, which is [Post].
+// Return stores the frame until the host has read the value at ptr and calls the function
+// cabi_post, which is [Post].
 func (f *Frame) Return(ptr uint32) uint32 {
 	heap.Lock()
 	defer heap.Unlock()

@@ -2,10 +2,9 @@
 // the blocks of linear memory that the host and the guest exchange, and the layout of the
 // values in them.
 //
-// A block is a run of bytes with an address. The host allocates blocks with [Realloc] to
-// pass strings and lists in; the guest allocates them with a [Frame] to pass values out.
-// A package-level map holds every block until its owner takes or frees it, for two
-// reasons:
+// A block is a run of bytes with an address. The host allocates blocks with [Realloc] to pass
+// strings and lists in; the guest allocates them with a [Frame] to pass values out. A
+// package-level map holds every block until its owner takes or frees it, for two reasons:
 //
 //   - An address that crosses the border is a plain number. A slice that is
 //     reachable through nothing else may be collected, and since Go 1.25 a small
@@ -33,14 +32,13 @@ var heap = struct {
 	// The lock matters although WebAssembly has one thread: a goroutine may
 	// be parked by the garbage collector in the middle of a map operation.
 	sync.Mutex
-	blocks map[uint32][]byte // by address; at least one byte each
-	frames map[uint32]*Frame // by the address of the value that a call returned
+	blocks map[uint32][]byte // blocks of at least one byte, by address
+	frames map[uint32]*Frame // frames that [Post] frees, by the address of the returned value
 }{blocks: map[uint32][]byte{}, frames: map[uint32]*Frame{}}
 
-// alloc allocates a block of size zero bytes, aligned to maxAlign. The size is not 0.
+// alloc allocates a block of size zero bytes, aligned to maxAlign. size must not be 0.
 func alloc(size uint32) (ptr uint32, b []byte) {
-	// Words rather than bytes: the Go allocator packs small byte slices
-	// without alignment.
+	// Words rather than bytes: the Go allocator packs small byte slices without alignment.
 	words := make([]uint64, (uint64(size)+maxAlign-1)/maxAlign)
 	b = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), size)
 	heap.Lock()
@@ -57,8 +55,8 @@ func free(ptr uint32) {
 	delete(heap.blocks, ptr)
 }
 
-// blockAt returns the first size bytes of the block at ptr, shared with the host.
-// It panics when no such block exists: then the host broke the ABI.
+// blockAt returns the first size bytes of the block at ptr, shared with the host. It panics if
+// no such block exists: then the host broke the ABI.
 func blockAt(ptr, size uint32) []byte {
 	if size == 0 {
 		return nil
@@ -74,8 +72,8 @@ func blockAt(ptr, size uint32) []byte {
 
 // Realloc is cabi_realloc: it allocates a block of size bytes and moves the first oldSize
 // bytes of the block at old to it, if oldSize is not 0. A block of 0 bytes has a non-zero
-// address that must not be read. It panics, which traps, when the alignment is not one of
-// the canonical ABI.
+// address that must not be read. It panics, which traps, if the alignment is not one of the
+// canonical ABI.
 func Realloc(old, oldSize, align, size uint32) uint32 {
 	if align == 0 || align > maxAlign || align&(align-1) != 0 {
 		panic(fmt.Sprintf("abi: alignment %d", align))
@@ -89,8 +87,8 @@ func Realloc(old, oldSize, align, size uint32) uint32 {
 	return ptr
 }
 
-// Take returns the first size bytes of the block at ptr, which now belong to the caller:
-// the block is freed. Nothing is copied.
+// Take returns the first size bytes of the block at ptr, which now belong to the caller: the
+// block is freed. Nothing is copied.
 func Take(ptr, size uint32) []byte {
 	b := blockAt(ptr, size)
 	if b != nil {

@@ -2,9 +2,9 @@ package abi
 
 import "encoding/binary"
 
-// Record is a value in memory; its methods read and write the field at an
-// offset. Offsets come from the canonical ABI: a field is aligned to its own
-// size, the payload of a variant to the largest alignment of any case.
+// Record is a value in memory; its methods read and write the field at an offset. Offsets come
+// from the canonical ABI: a field is aligned to its own size, the payload of a variant to the
+// largest alignment of any case.
 type Record []byte
 
 // Flag lowers a bool, or the case of an option (1: it holds a value).
@@ -36,8 +36,8 @@ func (r Record) Bytes(off uint32) []byte { return Take(r.U32(off), r.U32(off+4))
 // Text takes the string whose address and length lie at off.
 func (r Record) Text(off uint32) string { return string(r.Bytes(off)) }
 
-// Texts takes the list whose address and length lie at off, and whose items
-// are perItem strings each. It is the counterpart of [Frame.Texts].
+// Texts takes the list whose address and length lie at off, and whose items are perItem
+// strings each. It is the counterpart of [Frame.Texts].
 func (r Record) Texts(off, perItem uint32) []string {
 	n := uint64(r.U32(off+4)) * uint64(perItem)
 	if n == 0 {
@@ -66,8 +66,8 @@ func (r Record) SetU32(off uint32, v uint32) { binary.LittleEndian.PutUint32(r[o
 // SetU64 writes a u64.
 func (r Record) SetU64(off uint32, v uint64) { binary.LittleEndian.PutUint64(r[off:], v) }
 
-// SetPair returns a function that writes an address and a length at off. It
-// takes what [Frame.Text] and [Frame.Bytes] return.
+// SetPair returns a function that writes an address and a length at off. It takes the results
+// of [Frame.Text] and [Frame.Bytes].
 func (r Record) SetPair(off uint32) func(ptr, size uint32) {
 	return func(ptr, size uint32) {
 		r.SetU32(off, ptr)

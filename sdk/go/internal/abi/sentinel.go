@@ -1,7 +1,7 @@
 package abi
 
-// Sentinel returns an error with this text, to compare with. For errors.Is it is base as
-// well, if that is not nil: a refusal by any import of the host is fs.ErrPermission.
+// Sentinel returns an error with this text, for errors.Is. If base is not nil, the error also
+// is base: a refusal by any import of the host is fs.ErrPermission.
 func Sentinel(text string, base error) error { return &sentinel{text, base} }
 
 type sentinel struct {
