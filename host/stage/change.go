@@ -183,7 +183,7 @@ func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 
 // Changes lists the changes that a commit would make, sorted by Path. It compares written
 // files with those of the host; ctx cancels that. A set that has ended has no changes. After
-// [Set.Fail] the error is its own. The error wraps [policy.ErrChanged] if a file of the host
+// [Set.Fail] it only returns that error. The error wraps [policy.ErrChanged] if a file of the host
 // cannot be compared any more. Too many changes are an error, too.
 func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	s.mu.Lock()

@@ -19,9 +19,9 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// FileClockNow returns the time of the clock that stamps files, so that a file that is changed
-// later gets this time or a later one. It waits until the clock has passed the latest
-// [NoteWrite] of this process.
+// FileClockNow returns the time of the clock that stamps files. The next change of any file
+// gets this time or a later one. It waits until the clock has passed the latest [NoteWrite] of
+// this process.
 func FileClockNow() time.Time {
 	for {
 		var ts unix.Timespec

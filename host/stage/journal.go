@@ -19,8 +19,8 @@ import (
 const journalName = "journal"
 
 // journal is the file by which a later process can finish a commit that was killed. It has a
-// line of JSON for each step, written before the step is done, and a last line with done when
-// all steps are done. It is not synchronized: data that a process has written outlives the
+// line of JSON for each step, written before the step is done, and at the end a line with done
+// when all steps are done. It is not synchronized: data that a process has written outlives the
 // process. After a crash of the system the last lines may be missing.
 type journal struct {
 	set  *Set

@@ -53,7 +53,8 @@ func (a *Area) NewLayer(host string) (*Layer, error) {
 	return l, nil
 }
 
-// Current reports whether owner and mode of the host's directory are as NewLayer found them.
+// Current reports whether the owner and the mode of the host's directory are still the same as
+// when the layer was made.
 func (l *Layer) Current() bool {
 	st, err := os.Stat(l.Host)
 	return err == nil && st.Mode() == l.hostInfo.Mode() && sameOwner(st, l.hostInfo)

@@ -152,7 +152,8 @@ func (s *Set) file() (*os.File, error) {
 	return f, nil
 }
 
-// Dir returns the path of the private directory, or "". No user of a tree must reach it.
+// Dir returns the path of the private directory; empty if there is none. Users of a tree must
+// not be able to reach it.
 func (s *Set) Dir() string { return s.dir }
 
 // Failure returns the error of the latest call of Fail, or nil.
@@ -195,7 +196,8 @@ func (s *Set) drop() error {
 	return errors.Join(errs...)
 }
 
-// Fail makes Changes and Commit only return err from now on: not all changes are known.
+// Fail marks a set whose changes are not known or not complete. From then on Changes and
+// Commit only return err.
 func (s *Set) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +214,7 @@ func (s *Set) OnCacheDecision(end func(keep bool), unasked bool) {
 	s.cacheCallbacks, s.sawUnapproved = append(s.cacheCallbacks, end), s.sawUnapproved || unasked
 }
 
-// KeepCaches keeps the files in caches, see [Set.OnCacheDecision].
+// KeepCaches keeps the files that processes have written to caches, see [Set.OnCacheDecision].
 func (s *Set) KeepCaches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

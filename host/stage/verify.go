@@ -166,8 +166,8 @@ func (c *commit) verifyPlace(ch *change) error {
 	return nil
 }
 
-// verifyGone checks that a removed directory has no entries but those that the call has
-// removed, too, and those that this commit has prepared.
+// verifyGone checks that a removed directory has no entries that the call has not removed or
+// moved. Entries that this commit has prepared do not count.
 func (c *commit) verifyGone(tree *Tree, n *Node, path string) error {
 	h, err := c.dir(tree, n)
 	if err != nil {
