@@ -85,7 +85,8 @@ func DetectRenames(ctx context.Context, changes []tool.Change) []tool.Change {
 // maxSimilar limits the removed and the new files of joinSimilar, which joins none beyond it.
 const maxSimilar = 10
 
-// joinSimilar does the same as [DetectRenames] for texts that are similar, but not equal.
+// joinSimilar joins the removal and the creation of similar texts into renames, as
+// [DetectRenames] does for equal contents.
 func joinSimilar(ctx context.Context, changes []tool.Change) []tool.Change {
 	var gone, made []int
 	for i, c := range changes {

@@ -231,7 +231,8 @@ func careOf(c tool.Change, care func(tool.Change) Care) Care {
 	return CarePlain
 }
 
-// movedFrom returns the old directory of a file that a rename moves to another one; else "".
+// movedFrom returns the old directory of a file that a rename moves to another directory, or
+// "".
 func movedFrom(c tool.Change) string {
 	if dir := filepath.Dir(c.From); c.Kind == tool.Renamed && dir != filepath.Dir(c.Path) {
 		return dir
@@ -550,7 +551,8 @@ func (s *Set) readContents(ctx context.Context) {
 // compared to find out whether they stay the same. Others count as new.
 const maxEqual = 256 << 20
 
-// sameContent reports whether a content that is not shown stays. left is the rest of maxEqual.
+// sameContent reports whether a content that is not shown is the same as before. left is the
+// rest of maxEqual; without enough of it the result is false.
 func sameContent(c tool.Change, left *int64) bool {
 	if !isRegular(c.Before) || !isRegular(c.After) || c.Before.Size != c.After.Size || !spend(left, 2*c.Before.Size) {
 		return false
@@ -586,7 +588,8 @@ func (s *Set) Text(i int) *Text {
 	return compare(c, before, after, s.hide)
 }
 
-// HidesSecrets reports whether an added line contains a secret, which is not shown.
+// HidesSecrets reports whether an added line contains a secret, in place of which hide shows
+// something else.
 func (s *Set) HidesSecrets() bool {
 	if s == nil || s.hide == nil {
 		return false

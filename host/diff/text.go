@@ -117,7 +117,8 @@ func normalizeLineEnds(text string) (without, end string) {
 	return strings.ReplaceAll(text, "\r\n", "\n"), "CRLF"
 }
 
-// maxCompared limits the lines of two texts together; beyond it each is removed or added.
+// maxCompared limits the lines of two texts that are compared with each other. With more, all
+// lines count as removed and added.
 const maxCompared = 1 << 20
 
 func (t *Text) findHunks(was, is string) {

@@ -49,7 +49,8 @@ func (s *Set) String() string {
 	return out.String()
 }
 
-// Summary describes changes in about limit lines at most; the last may count all others.
+// Summary describes changes in about limit lines at most. The last line may count changes that
+// are left out.
 func Summary(ctx context.Context, changes []tool.Change, dir string, limit int, dirs ...*git.Dir) (lines []string) {
 	for _, t := range group(ctx, changes, dir, nil, dirs...).SummaryLines(limit) {
 		lines = append(lines, t.Words)
