@@ -20,7 +20,7 @@ type Entry struct {
 	Name     string
 	Type     fs.FileMode // the bits of [fs.ModeType]
 	Dev, Ino uint64
-	Next     uint64 // cookie of the entry after this one
+	Next     uint64 // cookie with which DirReader.Seek continues after this entry
 }
 
 // OmitTime, in the place of a time to set, leaves the time unchanged.

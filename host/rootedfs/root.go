@@ -15,7 +15,7 @@ import (
 //
 // Close may be called at any time. Running operations end normally.
 type Root interface {
-	// OpenRoot opens a directory for lookups below. Open(".") is for listing and Sync.
+	// OpenRoot opens a directory for lookups below. To list or synchronize it, use Open(".").
 	OpenRoot(name string) (Root, error)
 	Open(name string) (*os.File, error)
 	// OpenFile does not wait for another process if Nonblock is among the flags. It opens

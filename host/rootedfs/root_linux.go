@@ -280,7 +280,8 @@ func (r *kernelRoot) inParentDir(op, name string, do func(dir int, last string) 
 	return nil
 }
 
-// inParentDir does the same for a name below the descriptor dir. Its errors have no name.
+// inParentDir is the method of the same name for the descriptor of a directory. Its errors
+// have no op and no name.
 func inParentDir(dir int, name string, do func(dir int, last string) error) error {
 	up, last := path.Split(name)
 	if last == "" || last == ".." {
