@@ -14,7 +14,8 @@ import (
 	"sync"
 )
 
-// Limits on the arguments of one call; CheckJSON refuses other JSON beyond the last two, too.
+// Limits on the arguments of one call; more is refused. maxArgsDepth and maxArgsValues also
+// hold for any other JSON, see [CheckJSON].
 const (
 	maxArgsBytes  = 8 << 20
 	maxArgsDepth  = 64      // levels; a recursive validator would need an unusual stack for many more
