@@ -1,5 +1,7 @@
-// Package diff describes the changes of a call to people. A [Set] holds the changes as data.
-// words.go and facts.go put them into words, which no code reads.
+// Package diff describes the changes of a call to people. A [Set] holds the changes as data,
+// grouped into entries. words.go and facts.go put them into words, which no code reads. The care
+// of a change is the reason for which a person must not overlook it. Facts are statements
+// about repositories of git, in place of the changes of files in .git.
 package diff
 
 import (
@@ -12,21 +14,19 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxText is the size in bytes above which a file is not compared line by line for the log,
-// or to find a rename.
+// maxText limits the bytes of a file that is compared by lines, for the log or for renames.
 const maxText = 128 << 10
 
-// contextLines is the number of unchanged lines before and after each difference.
 const contextLines = 3
 
-// Limits of the search for renames.
+// Limits of the search for renames. Files beyond a limit are no renames.
 const (
-	maxMoved  = 16 << 20 // bytes of one file
-	maxMovers = 500      // number of removed files, and of new ones
-	maxHashed = 64 << 20 // bytes of all files together
+	maxMoved  = 16 << 20 // bytes of one file; larger ones are not compared
+	maxMovers = 500      // number of removed files, and as many new ones
+	maxHashed = 64 << 20 // bytes of all files that are hashed
 )
 
-// spend takes n from left, and reports whether there was enough. Otherwise it takes nothing.
+// spend takes n from left and returns true, or takes nothing if less is left.
 func spend(left *int64, n int64) bool {
 	if n > *left {
 		return false
@@ -36,8 +36,8 @@ func spend(left *int64, n int64) bool {
 }
 
 // DetectRenames replaces the removal of a file and the creation of another one by one rename
-// if both have the same content, or share more than half of their lines. It does not compare
-// large files, nor files beyond a limit: they stay two changes.
+// if both have the same content, or share more than half of their lines. Files beyond a limit
+// stay two changes. It reads nothing after the end of ctx.
 func DetectRenames(ctx context.Context, changes []tool.Change) []tool.Change {
 	gone := map[int64][]int{} // by size
 	movers := 0
@@ -82,10 +82,11 @@ func DetectRenames(ctx context.Context, changes []tool.Change) []tool.Change {
 	return joinSimilar(ctx, removeAt(out, took))
 }
 
-// maxSimilar limits the removed files, and the new ones, that are compared with each other.
+// maxSimilar limits the removed and the new files of joinSimilar, which joins none beyond it.
 const maxSimilar = 10
 
-// joinSimilar does the same as [DetectRenames] for texts that are similar, but not equal.
+// joinSimilar joins the removal and the creation of similar texts into renames, as
+// [DetectRenames] does for equal contents.
 func joinSimilar(ctx context.Context, changes []tool.Change) []tool.Change {
 	var gone, made []int
 	for i, c := range changes {
@@ -124,10 +125,9 @@ func joinSimilar(ctx context.Context, changes []tool.Change) []tool.Change {
 	return removeAt(out, took)
 }
 
-// isSmall reports whether a regular file is not empty and has at most maxText bytes.
+// isSmall reports whether v is a regular file that is not empty and has at most maxText bytes.
 func isSmall(v *tool.Version) bool { return isRegular(v) && v.Size > 0 && v.Size <= maxText }
 
-// bytesInLines counts the bytes of a text without its line ends.
 func bytesInLines(text string) int { return len(text) - strings.Count(text, "\n") }
 
 // sharedBytes counts the bytes of the lines that two texts have in common, without line ends.
@@ -145,12 +145,11 @@ func sharedBytes(a, b string) (bytes int) {
 	return bytes
 }
 
-// joinRename joins a removal and a creation into a rename.
 func joinRename(gone, made tool.Change) tool.Change {
 	return tool.Change{Path: made.Path, From: gone.Path, Kind: tool.Renamed, Before: gone.Before, After: made.After}
 }
 
-// removeAt removes the changes at some indexes, in place.
+// removeAt returns the changes without those at the indexes in places, in the same slice.
 func removeAt(changes []tool.Change, places map[int]bool) []tool.Change {
 	kept := changes[:0]
 	for i, c := range changes {
@@ -161,7 +160,6 @@ func removeAt(changes []tool.Change, places map[int]bool) []tool.Change {
 	return kept
 }
 
-// isRegular reports whether v is not nil, and a regular file.
 func isRegular(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() }
 
 // bitsForOthers returns the bits of a mode that let anybody write, or that make a file run as

@@ -11,7 +11,7 @@ import (
 
 const windows1252 = "Windows-1252"
 
-// encodingNames holds the names of the encodings for people; plain UTF-8 has no name.
+// encodingNames holds the names of encodings for people; plain UTF-8 has no name.
 var encodingNames = map[charset.Form]string{
 	charset.UTF16LE: "UTF-16, little-endian", charset.UTF16BE: "UTF-16, big-endian", charset.Windows1252: windows1252,
 }
@@ -48,17 +48,16 @@ func hiddenShellChars(data []byte, text string) (out string) {
 	return out
 }
 
-// Bytes that are declared as UTF-16 count as ASCII if a whole line of at least leastLine
-// bytes is ASCII, or leastRun bytes in a row are characters common in programs. Asian texts
-// rarely match.
+// Bytes that are declared as UTF-16 count as ASCII if a line of at least leastLine bytes is
+// ASCII, or leastRun bytes in a row are characters common in programs. Asian texts rarely
+// match.
 const (
 	leastLine = 4
 	leastRun  = 8
 )
 
 // holdsASCII reports whether bytes with a UTF-16 mark contain ASCII, or no zero byte, which
-// every line end has in UTF-16. A program that does not know UTF-16 could run such bytes as
-// its input.
+// every line end has in UTF-16. A program that does not know UTF-16 could run such bytes.
 func holdsASCII(data []byte) bool {
 	other := func(r rune) bool { return r != '\t' && (r < ' ' || r > '~') }
 	for line := range bytes.Lines(data) {

@@ -9,19 +9,18 @@ import (
 	"github.com/stockade-dev/stockade/host/git"
 )
 
-// fact is one statement about a repository. Its parts are our own words, as plain strings,
-// and texts that others have written, in one of the types below, which are formatted when
-// they are shown.
+// fact is one statement about a repository. Its parts are our own words, as plain strings, and
+// texts by others, in one of the types below, which are formatted when they are shown.
 type fact struct {
 	loss  loss
 	parts []any
 }
 
 type (
-	hash string // the hash of an object, or the text of a reference that has no hash
-	ref  string // the full name of a reference
+	hash string // hash of an object, or the text of a reference that has no hash
+	ref  string // full name of a reference
 
-	// textList is a list of texts. If space is short, at most limit of them are shown.
+	// textList is a list of texts. If space is short, only the first limit texts are shown.
 	textList struct {
 		texts  []string
 		limit  int
@@ -31,7 +30,7 @@ type (
 	moreFacts []fact
 )
 
-// maxFiles limits the texts of most lists if space is short.
+// maxFiles limits the texts of most lists if space is short; the others are counted.
 const maxFiles = 12
 
 // nameList returns a list of names, and quoteList of quoted texts.
@@ -102,7 +101,6 @@ func (s *Set) fact(f fact, all bool) (words string, cut bool) {
 	return out.String(), cut
 }
 
-// refName returns the name of a reference for people.
 func refName(name string) string {
 	if branch, ok := strings.CutPrefix(name, branchPrefix); ok {
 		return "branch " + word(branch)

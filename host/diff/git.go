@@ -18,11 +18,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// gitDir is the name of the directory with a repository of git.
 const gitDir = ".git"
 
-// cutRepository splits a path at its first .git. root is the directory above .git, and rel
-// the path below.
+// cutRepository splits a path at its first .git. root is the directory above .git, and rel the
+// path below. inside is false for a path without .git.
 func cutRepository(path string) (root, rel string, inside bool) {
 	root, rel, inside = strings.Cut(path+"/", "/"+gitDir+"/")
 	return root, strings.TrimSuffix(rel, "/"), inside
@@ -30,32 +29,32 @@ func cutRepository(path string) (root, rel string, inside bool) {
 
 // repository holds the changes in one repository, and the facts that describe them.
 type repository struct {
-	root        string
-	changes     []repoChange // by name; two have the same name if one file replaced another
-	dirs        []*git.Dir
+	root        string          // path of the directory above .git
+	changes     []repoChange    // by name; two have the same name if one file replaced another
+	dirs        []*git.Dir      // results of git.Check for its git directories
 	isNew       bool            // the repository is new
 	removedDirs map[string]bool // paths in .git of removed directories
 
 	facts     []fact
-	held      []tool.Change // from the version in the worktree to the one in a commit or the index
-	heldIn    []string      // the commit of each change in held; empty: the index
+	held      []tool.Change // changes from the version in the worktree to that in a commit or the index
+	heldIn    []string      // hash of the commit of each change in held; empty: the index
 	described []tool.Change // changes that the facts describe completely; all others become entries
 
-	created, removed int      // numbers of object files
+	created, removed int      // numbers of new and removed object files
 	lostDerived      []string // git directories that lost derived files, such as a commit-graph
 }
 
 // repoChange is a change within a repository.
 type repoChange struct {
-	rel    string // the path in .git, or in the git directory of a worktree or submodule
-	gitDir string // the path in .git of this git directory; empty: .git itself
-	// checked is set if git.Check has examined this git directory, so that the facts
-	// describe its changes.
+	rel    string // path in .git, or in the git directory of a worktree or submodule
+	gitDir string // path in .git of that git directory; empty: .git itself
+	// checked is set if git.Check has examined this git directory: the facts describe it.
 	checked bool
 	tool.Change
 }
 
-// repositories groups changes by repository. It returns all other changes in their order.
+// repositories groups changes by repository, and returns all other changes in their order.
+// dirs are results of git.Check.
 func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, others []tool.Change) {
 	by := map[string]*repository{}
 	for _, c := range changes {
@@ -95,8 +94,7 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 	return found, others
 }
 
-// say adds a fact. in is the path in .git of the git directory of a worktree or submodule;
-// empty: .git itself.
+// say adds a fact. in is the path in .git of a worktree's or submodule's git directory, or "".
 func (r *repository) say(in string, loss loss, parts ...any) {
 	if kind, name, ok := strings.Cut(in, "/"); ok {
 		parts = append([]any{nameList(strings.TrimSuffix(kind, "s")), " ", nameList(name), ": "}, parts...)
@@ -104,7 +102,7 @@ func (r *repository) say(in string, loss loss, parts ...any) {
 	r.facts = append(r.facts, fact{loss, parts})
 }
 
-// maxFacts limits the facts about one repository. Beyond it, changes become entries.
+// maxFacts limits the facts about one repository. Beyond it, its changes become entries.
 const maxFacts = 200
 
 // collectFacts collects the facts of a repository. It returns the changes that the facts do
@@ -129,10 +127,10 @@ func (r *repository) collectFacts(ctx context.Context) (rest []tool.Change) {
 	return rest
 }
 
-// maxRefs limits the references that have a fact of their own.
+// maxRefs limits the references of a git directory with a fact each; the others share one.
 const maxRefs = 50
 
-// addDirFacts adds the facts about one git directory.
+// addDirFacts adds the facts that git.Check has found about one git directory.
 func (r *repository) addDirFacts(d *git.Dir) {
 	_, in, _ := cutRepository(d.Path)
 	say := func(loss loss, parts ...any) { r.say(in, loss, parts...) }
@@ -194,13 +192,13 @@ func (r *repository) addDirFacts(d *git.Dir) {
 }
 
 // fileRules describe new and changed files of a repository by their paths in the git
-// directory. say adds facts, and reports whether they describe the change completely; if it
+// directory. say adds facts, and reports whether they describe the change completely; if say
 // is nil, no fact is needed. A pattern that ends in a slash matches all paths below. Files
 // without a rule are shown as entries.
 var fileRules = []struct {
 	pattern string
 	say     func(r *repository, c repoChange) bool
-	gone    bool // say handles removed files, too
+	gone    bool // the rule is also for removed files
 }{
 	{"objects/info/commit-graph", (*repository).noteDerived, true},
 	{"objects/info/commit-graphs/", (*repository).noteDerived, true},
@@ -239,12 +237,11 @@ func (r *repository) onlyIDs(c repoChange) bool {
 	return err == nil
 }
 
-// isChecked reports whether git.Check has examined the file.
 func (r *repository) isChecked(c repoChange) bool { return c.checked }
 
 // noteDerived adds a fact for each git directory that has lost derived files, which git makes
-// from others, such as a commit-graph. The stage leaves out derived files that a command
-// writes. It reports whether the file was removed.
+// from others, such as a commit-graph. It returns true only if the file was removed; the stage
+// leaves out derived files that a command writes.
 func (r *repository) noteDerived(c repoChange) bool {
 	if c.After == nil && !slices.Contains(r.lostDerived, c.gitDir) {
 		r.lostDerived = append(r.lostDerived, c.gitDir)
@@ -253,8 +250,8 @@ func (r *repository) noteDerived(c repoChange) bool {
 	return c.After == nil
 }
 
-// noteReflog adds a fact if a reflog has lost lines. The reflog of the stash has none: the
-// facts about stashes describe it.
+// noteReflog adds a fact if a reflog has lost lines, except that of the stash: the facts about
+// stashes describe it. It returns false if an entry has to show the change.
 func (r *repository) noteReflog(c repoChange) bool {
 	name := strings.TrimPrefix(c.rel, "logs/")
 	lost, ok := lostLines(c.Before, c.After)
@@ -275,12 +272,12 @@ var logLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64}) [0-9a-f]{40,64} [^\t\n]*> \d+ [-+]\d{4}(?:\t[^\n]*)?\n$`)
 })
 
-// maxLog is the size in bytes above which a reflog is not read.
+// maxLog limits the bytes of a reflog that is read; the change of a larger one is an entry.
 const maxLog = 16 << 20
 
-// lostLines counts the lines that a reflog has lost. ok is false if it has lines that git
-// does not write, or if new lines are not all after the old ones. Lines are compared without
-// their first id, which changes when the line before is removed.
+// lostLines counts the lines that a reflog has lost. ok is false if it has lines that git does
+// not write, or if new lines are not all after the old ones. Lines are compared without their
+// first id, which changes when the line before is removed.
 func lostLines(before, after *tool.Version) (lost int, ok bool) {
 	stood := map[string][]int{} // the positions of each line, by its text without the first id
 	if before != nil {
@@ -361,8 +358,7 @@ func (r *repository) addFacts(c repoChange) bool {
 	return false
 }
 
-// quietDirectory reports whether a change of a directory needs no entry, because the facts
-// about its files suffice.
+// quietDirectory reports whether a directory's change needs no entry beside its files' facts.
 func quietDirectory(c repoChange) bool {
 	switch c.Kind {
 	case tool.DirectoryCreated, tool.ModeChanged:
@@ -373,8 +369,7 @@ func quietDirectory(c repoChange) bool {
 	return c.Kind == tool.TimesChanged
 }
 
-// object counts the creation or removal of an object file, loose or packed. It reports
-// whether git makes such a change.
+// object counts a new or removed object file. It reports whether git makes such a change.
 func (r *repository) object(c repoChange) bool {
 	pack, packed := strings.CutPrefix(c.rel, "objects/pack/pack-")
 	end := path.Ext(pack)
@@ -398,7 +393,8 @@ var operations = map[string]struct{ name, steps string }{
 	"sequencer":    {"a series of picks or reverts", "todo"},
 }
 
-// maxSteps limits the steps of an operation that are listed.
+// maxSteps limits the steps of an operation that are listed if space is short; the others are
+// counted. If more than maxSteps steps do more than take over commits, none is listed.
 const maxSteps = 50
 
 // plainSteps are the commands of a rebase that do no more than take over commits.
@@ -428,7 +424,6 @@ func nextSteps(v *tool.Version) (parts []any) {
 	return []any{" that has stopped, and would go on with ", textList{append(others, plain...), maxSteps, true}}
 }
 
-// The names of references.
 const (
 	branchPrefix = "refs/heads/"
 	theStash     = "refs/stash" // each stash is a commit that does not follow the one before
@@ -440,7 +435,7 @@ func isHash(s string) bool {
 	return err == nil && (len(s) == 2*sha1.Size || len(s) == 2*sha256.Size)
 }
 
-// load reads a regular file. It returns an error if the file has more than limit bytes.
+// load reads a regular file. The error is errTooLong if it has more than limit bytes.
 func load(v *tool.Version, limit int64) ([]byte, error) {
 	if !isRegular(v) {
 		return nil, errors.New("it is no file")

@@ -16,51 +16,47 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Set holds the changes of a call, grouped for people. Each change belongs to one entry, or
-// is described by the facts of a repository. [New] makes a set, which does not change. It is
-// safe for concurrent use.
+// Set holds the changes of a call, grouped for people. Each change belongs to one entry, or is
+// described by the facts of a repository. A set does not change; concurrent use is safe.
 type Set struct {
-	Dir      string        // paths below are shown relative to Dir
-	Changes  []tool.Change // first those of entries
-	Entries  []Entry       // the highest care first
+	Dir      string        // directory to which the paths below it are shown relative
+	Changes  []tool.Change // first those of entries, then those that facts describe
+	Entries  []Entry       // sorted, the highest care first
 	Unshown  []Unshown     // contents that [Set.Text] does not show
 	TimedOut bool          // the context ended before everything was examined
 
-	all          []tool.Change // Changes, followed by files that differ in commits or in the index
-	heldIn       []string      // the commit of each of these files; empty: the index
+	all          []tool.Change // Changes, then those of repository.held
+	heldIn       []string      // hash of the commit of each of the latter; empty: the index
 	repositories []*repository
-	digest       [sha256.Size]byte
+	digest       [sha256.Size]byte // see Digest
 	source       *source
-	hide         func(string) string // takes secrets out of a text; nil: there are none
+	hide         func(string) string // returns a text without its secrets; nil: there are none
 }
 
 // source guards the reading of contents. All copies of a set share it.
 type source struct {
 	mu     sync.Mutex // held while a content is read
-	closed bool
+	closed bool       // Close was called
 }
 
-// Care is the reason for which a person must not overlook a change. Higher values are shown
-// first.
+// Care is the reason why a person must not overlook a change. Higher values are shown first.
 type Care uint8
 
-// The cares. The callback of [New] returns CareSpecial, CareRunByGit or CarePlain; this
-// package finds the others.
+// The cares. [New] gets three of them from its callback, and finds the others.
 const (
-	CarePlain      Care = iota
-	CareMoved           // comes from another directory
-	CareExposed         // becomes writable by anybody, or runs as another user or group
-	CareExecutable      // becomes executable
-	CareSpecial         // it is on the list of paths that need care
-	CareRemoved         // it is removed
-	CareRunByGit        // git runs or obeys the file
-	CareHeldByGit       // a commit or the index has another version than the worktree
+	CarePlain      Care = iota // there is no reason
+	CareMoved                  // the file comes from another directory
+	CareExposed                // the file becomes writable by anybody, or runs as another user or group
+	CareExecutable             // the file becomes executable
+	CareSpecial                // the path is on the list of paths that need care
+	CareRemoved                // the file or directory is removed
+	CareRunByGit               // git runs or obeys the file
+	CareHeldByGit              // a commit or the index has another version than the worktree
 )
 
 // Form is the way in which an entry groups changes.
 type Form uint8
 
-// The forms.
 const (
 	FormSingle  Form = iota // one change, or a file that git holds
 	FormTree                // a new or removed directory with all its entries
@@ -72,25 +68,24 @@ const (
 type Entry struct {
 	Form    Form
 	Care    Care
-	Change  tool.Change // the only change, the change of the directory, or the first change
-	Commit  string      // for CareHeldByGit: the hash of the commit; empty: the index
+	Change  tool.Change // the only change, that of the directory, or the first one
+	Commit  string      // for CareHeldByGit: hash of the commit; empty: the index
 	Files   int         // number of new, changed or removed files
 	Dirs    int         // number of directories
-	Bytes   int64       // size of these files after the change; of removed ones before
+	Bytes   int64       // bytes of these files after the change; of removed files before
 	Members []int       // indexes of the changes, for [Set.At]
 	Places  []Place     // for FormSeveral: the directories of the changes
-	From    []Place     // for FormSeveral: the directories from which files were moved
+	From    []Place     // for FormSeveral: the old directories of moved files
 }
 
 // Place is a directory, and the number of changes below.
 type Place struct {
 	Dir     string
 	Changes int
-	Others  bool // Changes excludes those that other places count
+	Others  bool // Changes leaves out those that other places count
 }
 
-// reason is the reason for which a content is not shown, in words for one file and for
-// several.
+// reason is the reason why a content is not shown, in words for one and for several files.
 type reason [2]string
 
 var (
@@ -102,16 +97,16 @@ var (
 
 // Unshown is a content that [Set.Text] does not show.
 type Unshown struct {
-	Change int // its index, for Set.At
+	Change int // index of its change, for Set.At
 
 	reason     reason
-	bytes      int64 // size after the change; of a removed file before
+	bytes      int64 // size of the file after the change; of a removed file before
 	nothingNew bool  // the file is removed, or its content stays
-	err        error // the error of reading, if reason is unreadable
+	err        error // error of reading, if reason is unreadable
 }
 
-// ShowsAll reports whether a person can see everything that is new, so that no line is red.
-// If it is false, an answer holds for this call only.
+// ShowsAll reports whether a person can see everything that is new. If it is false, some line
+// is NotShown, and an answer holds for this call only.
 func (s *Set) ShowsAll() bool {
 	return s == nil || !slices.ContainsFunc(s.SummaryLines(1), func(t SummaryLine) bool { return t.NotShown })
 }
@@ -119,11 +114,11 @@ func (s *Set) ShowsAll() bool {
 // Empty reports whether nothing is changed.
 func (s *Set) Empty() bool { return len(s.Changes) == 0 }
 
-// At returns the change with an index. The indexes after those of Changes are files that git
-// holds.
+// At returns the change with an index. Those after the indexes of Changes are of
+// CareHeldByGit.
 func (s *Set) At(i int) tool.Change { return s.all[i] }
 
-// Digest returns a hash of everything that a person can be shown.
+// Digest returns a hash of everything that a person can be shown; zero for nil.
 func (s *Set) Digest() [sha256.Size]byte {
 	if s == nil {
 		return [sha256.Size]byte{}
@@ -141,8 +136,8 @@ func (s *Set) Redacted(hide func(string) string) *Set {
 	return &clean
 }
 
-// Close waits until no content is being read, and prevents further reads. After Close the
-// files of the set may be removed.
+// Close waits until [Set.Text] reads no content, and prevents further reads by it. After Close
+// the files of the set may be removed.
 func (s *Set) Close() {
 	if s != nil {
 		s.source.mu.Lock()
@@ -162,7 +157,8 @@ func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.
 	return s
 }
 
-// group returns a set. It reads no contents except for facts and to find renames.
+// group returns the set of [New] without Unshown and the digest. It reads contents for facts
+// and renames only.
 func group(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := &Set{Dir: dir, source: &source{}}
 	found, others := repositories(changes, dirs)
@@ -188,7 +184,7 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 	return s
 }
 
-// single returns an entry for one change.
+// single returns an entry for the change with an index.
 func (s *Set) single(i int) Entry {
 	e := Entry{Change: s.all[i], Files: 1, Members: []int{i}}
 	if held := i - len(s.Changes); held >= 0 {
@@ -198,8 +194,7 @@ func (s *Set) single(i int) Entry {
 }
 
 // rank returns the rank of an entry among others of its care, for when space is short: 0 for
-// changes of existing files, 1 for new files and directories, 2 for changes of times. Times
-// always come last.
+// changes of existing files, 1 for new files and directories, 2 for changes of times.
 func (e Entry) rank() int {
 	switch e.Change.Kind {
 	case tool.Created, tool.DirectoryCreated:
@@ -210,7 +205,7 @@ func (e Entry) rank() int {
 	return 0
 }
 
-// careOf returns the care of a change.
+// careOf returns the care of a change. care is as in [New].
 func careOf(c tool.Change, care func(tool.Change) Care) Care {
 	known := CarePlain
 	if care != nil {
@@ -236,8 +231,8 @@ func careOf(c tool.Change, care func(tool.Change) Care) Care {
 	return CarePlain
 }
 
-// movedFrom returns the old directory of a file that a rename moves to another directory;
-// otherwise empty.
+// movedFrom returns the old directory of a file that a rename moves to another directory, or
+// "".
 func movedFrom(c tool.Change) string {
 	if dir := filepath.Dir(c.From); c.Kind == tool.Renamed && dir != filepath.Dir(c.Path) {
 		return dir
@@ -276,7 +271,6 @@ func grouped(changes []tool.Change, care func(tool.Change) Care) []Entry {
 	return joinSiblings(all)
 }
 
-// joinSiblings joins many files of one kind in one directory into one entry.
 func joinSiblings(all []Entry) []Entry {
 	type place struct {
 		kind tool.ChangeKind
@@ -315,7 +309,7 @@ func joinSiblings(all []Entry) []Entry {
 	return short
 }
 
-// add adds a change to an entry.
+// add adds the change with the index i to an entry.
 func (e *Entry) add(c tool.Change, i int) {
 	e.Members = append(e.Members, i)
 	v := cmp.Or(c.After, c.Before)
@@ -330,7 +324,7 @@ func (e *Entry) add(c tool.Change, i int) {
 	}
 }
 
-// covers reports whether a change is covered by an entry for a new or removed directory.
+// covers reports whether an entry for a new or removed directory can include a change.
 func (e *Entry) covers(c tool.Change, care Care) bool {
 	if !strings.HasPrefix(c.Path, e.Change.Path+"/") {
 		return false
@@ -347,8 +341,8 @@ func (e *Entry) covers(c tool.Change, care Care) bool {
 // maxListed limits the entries of a care that are listed separately if space is short.
 const maxListed = 2
 
-// short returns at most about limit entries. If a care has too many, they are joined into
-// one. Plain entries without room are joined into one at the end.
+// short returns about limit entries at most. If a care has too many, they are joined into one.
+// Plain entries without room are joined into one at the end.
 func (s *Set) short(limit int) (out []Entry) {
 	if len(s.Entries) <= limit {
 		return s.Entries
@@ -379,7 +373,6 @@ func (s *Set) short(limit int) (out []Entry) {
 	return append(out, plain...)
 }
 
-// several joins entries of one care into a single entry.
 func (s *Set) several(entries []Entry) Entry {
 	out := Entry{Form: FormSeveral, Care: entries[0].Care, Change: entries[0].Change}
 	dirs, from := map[string]int{}, map[string]int{}
@@ -399,7 +392,7 @@ func (s *Set) several(entries []Entry) Entry {
 	return out
 }
 
-// maxPlaces limits the directories that are named for several changes.
+// maxPlaces limits the places that are named for several changes, with one for the rest.
 const maxPlaces = 4
 
 // places returns the directories with the most changes, and one place for the rest. If there
@@ -446,7 +439,7 @@ func places(dirs map[string]int) []Place {
 	return best
 }
 
-// upTo cuts a path after a number of names, counted from a position in it.
+// upTo cuts a path after a number of names, counted from the position from.
 func upTo(path string, from, names int) string {
 	for i := from + 1; i < len(path); i++ {
 		if path[i] == '/' {
@@ -458,12 +451,12 @@ func upTo(path string, from, names int) string {
 	return path
 }
 
-// largeBytes is the size, before and after together, up to which [Set.Order] treats contents
-// as equally small.
+// largeBytes is the size, before and after together, up to which [Set.Order] ranks contents
+// equally.
 const largeBytes = 8 << 10
 
-// Order returns the indexes of all changes in the order of display: the highest care first,
-// and within one care large contents last.
+// Order returns the indexes, for [Set.At], of the changes of all entries in the order of
+// display: the highest care first, and within one care large contents last.
 func (s *Set) Order() (order []int) {
 	type key struct {
 		care Care
@@ -495,10 +488,10 @@ func SizeOf(c tool.Change) (n int64) {
 	return n
 }
 
-// Limits of the contents that are read.
+// Limits of the contents that are read; the others are in Unshown.
 const (
 	maxShown = 64 << 20 // bytes of all contents
-	maxRead  = 10_000   // contents
+	maxRead  = 10_000   // number of contents
 )
 
 // readContents reads all contents that can be shown. It sets Unshown and the digest.
@@ -555,10 +548,11 @@ func (s *Set) readContents(ctx context.Context) {
 }
 
 // maxEqual limits the bytes, before and after together, of contents that are not shown, but
-// compared with each other, to find out whether they stay the same.
+// compared to find out whether they stay the same. Others count as new.
 const maxEqual = 256 << 20
 
-// sameContent reports whether a content that is not shown is the same as before.
+// sameContent reports whether a content that is not shown is the same as before. left is the
+// rest of maxEqual; without enough of it the result is false.
 func sameContent(c tool.Change, left *int64) bool {
 	if !isRegular(c.Before) || !isRegular(c.After) || c.Before.Size != c.After.Size || !spend(left, 2*c.Before.Size) {
 		return false
@@ -573,8 +567,7 @@ func sameContent(c tool.Change, left *int64) bool {
 
 var errClosed = errors.New("the call does not wait for an answer any more")
 
-// Text returns the difference of the change with an index, see [Set.At]. Each call computes
-// it anew.
+// Text returns the difference of the change with an index, see [Set.At], computed anew.
 func (s *Set) Text(i int) *Text {
 	c := s.At(i)
 	if SizeOf(c) == 0 {
@@ -595,8 +588,8 @@ func (s *Set) Text(i int) *Text {
 	return compare(c, before, after, s.hide)
 }
 
-// HidesSecrets reports whether an added line contains a secret, so that it is not shown as it
-// is.
+// HidesSecrets reports whether an added line contains a secret, in place of which hide shows
+// something else.
 func (s *Set) HidesSecrets() bool {
 	if s == nil || s.hide == nil {
 		return false
@@ -611,8 +604,8 @@ func (s *Set) HidesSecrets() bool {
 }
 
 // Unified returns at most 64 KiB of the change of one text file in unified format, and the
-// numbers of all added and removed lines. dir is as in [New]. The text is empty if the file
-// is not text, or has more than 128 KiB before or after, or if secret reports true for either
+// numbers of all added and removed lines. dir is as in [New]. The text is empty if the file is
+// not text, or has more than 128 KiB before or after, or if secret reports true for either
 // version: a diff may show some lines of a longer secret, which nobody could detect there.
 func Unified(c tool.Change, dir string, secret func(text []byte) bool) (text string, added, removed int) {
 	before, after, err := readBoth(c, maxText)

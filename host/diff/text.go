@@ -18,10 +18,10 @@ import (
 type Text struct {
 	Change         tool.Change
 	Notes          []string // remarks on the whole file, in our own words
-	Hunks          []Hunk   // nil: no line differs
+	Hunks          []Hunk   // nil: no line differs, or Err is set
 	Added, Removed int      // numbers of lines
-	Hidden         int      // number of lines in which a secret is hidden
-	Err            error    // the reason for showing nothing; nil: it is shown
+	Hidden         int      // number of lines with a hidden secret
+	Err            error    // reason for showing nothing; nil: all is shown
 
 	hiddenAdded int // number of added lines in Hidden
 }
@@ -33,35 +33,33 @@ type Hunk struct {
 	Runs               []Run
 }
 
-// Run is consecutive lines of one kind. Op is '-' for removed lines, '+' for added ones, and
-// ' ' for unchanged ones.
+// Run is consecutive lines of one kind.
 type Run struct {
-	Op   byte
+	Op   byte // '-' for removed lines, '+' for added ones, ' ' for unchanged ones
 	Text string
 }
 
 // Line is one or several equal lines in a row.
 type Line struct {
 	Op     byte
-	Number int // the number of the first line: of a removed line in the old file, of others in the new one
+	Number int // number of the first line: of a removed line in the old file, of others in the new one
 	Text   string
-	NoEnd  bool // the last line of a file without a newline at its end
+	NoEnd  bool // it is the last line of a file, without a newline at its end
 	Count  int  // number of equal lines
 }
 
 // content is a text as UTF-8, with the results of [decodeText] and [hiddenShellChars].
 type content struct{ text, encoding, shellChars string }
 
-// fitsEncodingOf reports whether c could also be in the encoding of another content, because
-// it has only ASCII.
+// fitsEncodingOf reports whether c has only ASCII, and so fits the encoding of other, too.
 func (c content) fitsEncodingOf(other content) bool {
 	ascii := strings.IndexFunc(c.text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 	return c == content{} || c.encoding == "" && ascii && other.encoding == windows1252
 }
 
 // compare returns the difference between two contents of a file. CRLF equals LF unless a
-// version has both line endings; a change of line endings is noted. hide replaces secrets;
-// nil: there are none.
+// version has both; a change of line endings is noted. hide replaces secrets; nil: there are
+// none.
 func compare(c tool.Change, before, after content, hide func(string) string) *Text {
 	t := &Text{Change: c}
 	if before == after {
@@ -119,11 +117,10 @@ func normalizeLineEnds(text string) (without, end string) {
 	return strings.ReplaceAll(text, "\r\n", "\n"), "CRLF"
 }
 
-// maxCompared limits the lines of two texts together. Of larger texts all lines count as
-// removed and added.
+// maxCompared limits the lines of two texts that are compared with each other. With more, all
+// lines count as removed and added.
 const maxCompared = 1 << 20
 
-// findHunks sets the hunks and the numbers of added and removed lines.
 func (t *Text) findHunks(was, is string) {
 	edits := []udiff.Edit{{Start: 0, End: len(was), New: is}}
 	if was != "" && is != "" && lineCount(was)+lineCount(is) <= maxCompared {
@@ -175,7 +172,6 @@ func (t *Text) Bytes() (n int) {
 	return n
 }
 
-// lineCount returns the number of lines of a text. The last one needs no newline.
 func lineCount(text string) int {
 	n := strings.Count(text, "\n")
 	if text != "" && !strings.HasSuffix(text, "\n") {
@@ -184,7 +180,6 @@ func lineCount(text string) int {
 	return n
 }
 
-// firstLines returns the first n lines of a text.
 func firstLines(text string, n int) string {
 	at := 0
 	for ; n > 0 && at < len(text); n-- {
@@ -296,8 +291,7 @@ func redactLines(text string, hide func(string) string) []string {
 	return raw
 }
 
-// readBoth reads both contents of a change. It returns an error if one has more than limit
-// bytes.
+// readBoth reads both contents of a change; errors are those of read.
 func readBoth(c tool.Change, limit int64) (before, after content, err error) {
 	if before, _, err = read(c.Before, limit); err == nil {
 		after, _, err = read(c.After, limit)
@@ -311,8 +305,8 @@ var (
 )
 
 // read returns the content of a version, and the SHA-256 of its bytes. Both are empty if v is
-// nil or not a regular file. For a file that is not text it returns the SHA-256 and
-// errNoText.
+// nil or not a regular file. The error is errTooLong for more than limit bytes. For a file
+// that is not text it returns the SHA-256 and errNoText.
 func read(v *tool.Version, limit int64) (c content, sum [sha256.Size]byte, err error) {
 	if !isRegular(v) {
 		return c, sum, nil

@@ -19,16 +19,15 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits of [Set.String], of [Unified] and of words in a line. The rest is counted.
+// Limits of [Set.String], of [Unified] and of words in a line.
 const (
-	maxNamed  = 1000      // changes
-	maxChange = 64 << 10  // bytes of the diff of one file
-	maxTotal  = 256 << 10 // bytes of all diffs
-	maxWord   = 100       // bytes of a text within a line
+	maxNamed  = 1000      // number of changes; the others are counted
+	maxChange = 64 << 10  // bytes of the diff of one file; the others are counted
+	maxTotal  = 256 << 10 // bytes of all diffs; the changes after these are counted
+	maxWord   = 100       // bytes of a text within a line, after which clip cuts the text
 )
 
-// String returns the set as text: first the lines of [Set.SummaryLines], then the differences
-// in unified format.
+// String returns the lines of [Set.SummaryLines], then the differences in unified format.
 func (s *Set) String() string {
 	if s == nil {
 		return ""
@@ -50,8 +49,8 @@ func (s *Set) String() string {
 	return out.String()
 }
 
-// Summary describes changes in at most about limit lines. The last line may count changes
-// that are left out.
+// Summary describes changes in about limit lines at most. The last line may count changes that
+// are left out.
 func Summary(ctx context.Context, changes []tool.Change, dir string, limit int, dirs ...*git.Dir) (lines []string) {
 	for _, t := range group(ctx, changes, dir, nil, dirs...).SummaryLines(limit) {
 		lines = append(lines, t.Words)
@@ -62,7 +61,7 @@ func Summary(ctx context.Context, changes []tool.Change, dir string, limit int, 
 // SummaryLine is a line of words, and its entry.
 type SummaryLine struct {
 	Words     string
-	NotShown  bool // the line reports something that is not shown
+	NotShown  bool // the line reports something, maybe new, that is not shown
 	Shortened bool // [Set.AllLines] names more than this line does
 	Entry          // without members if the line is about no entry
 }
@@ -70,13 +69,12 @@ type SummaryLine struct {
 // IsSingle reports whether the line is about exactly one change.
 func (t SummaryLine) IsSingle() bool { return len(t.Members) > 0 && t.Form == FormSingle }
 
-// SummaryLines returns lines that describe all changes, for at most about limit entries.
-// Entries with a care come first. Facts of git and contents that are not shown follow, and
-// plain entries come last.
+// SummaryLines returns lines that describe all changes, for about limit entries at most. In
+// this order: entries with a care, facts of git, contents that are not shown, and plain
+// entries.
 func (s *Set) SummaryLines(limit int) []SummaryLine { return s.summaryLines(limit, false) }
 
-// AllLines returns the lines of all entries, with all names that [Set.SummaryLines] only
-// counts.
+// AllLines returns lines for all entries, with all names that [Set.SummaryLines] counts.
 func (s *Set) AllLines() []SummaryLine { return s.summaryLines(len(s.Entries), true) }
 
 func (s *Set) summaryLines(limit int, all bool) []SummaryLine {
@@ -98,7 +96,7 @@ func (s *Set) summaryLines(limit int, all bool) []SummaryLine {
 	return slices.Concat(careful, other, s.unshownLines(), plain)
 }
 
-// maxLosses limits the facts about losses that have a line of their own.
+// maxLosses limits the facts about losses with a line each; the others share the last line.
 const maxLosses = 8
 
 // repositoryLines returns the lines about one repository: first unknown losses, then known
@@ -131,10 +129,9 @@ func (s *Set) repositoryLines(r *repository, all bool) []SummaryLine {
 	return slices.DeleteFunc(out, func(t SummaryLine) bool { return t.Words == "" })
 }
 
-// maxUnshown limits the contents that have a line each if they are not shown.
+// maxUnshown limits the contents with a line each if they are not shown; more are grouped.
 const maxUnshown = 3
 
-// unshownLines returns the lines about contents that are not shown.
 func (s *Set) unshownLines() (out []SummaryLine) {
 	if len(s.Unshown) <= maxUnshown {
 		for _, u := range s.Unshown {
@@ -172,7 +169,6 @@ func (s *Set) unshownLines() (out []SummaryLine) {
 	return out
 }
 
-// words describes an entry in one line.
 func (s *Set) words(e Entry) string {
 	c := e.Change
 	switch {
@@ -205,7 +201,7 @@ func (s *Set) words(e Entry) string {
 	return string(c.Kind) + " " + s.describeFile(c)
 }
 
-// Headline describes one change in one line.
+// Headline describes the change with an index in one line.
 func (s *Set) Headline(i int) string { return s.words(s.single(i)) }
 
 // cares holds the words for one and for several changes of a care.
@@ -219,7 +215,6 @@ var cares = map[Care][2]string{
 	CareHeldByGit:  {"file that differs between git and the worktree", "files that differ between git and the worktree"},
 }
 
-// severalWords describes an entry of FormSeveral.
 func (s *Set) severalWords(e Entry) string {
 	n := e.Files + e.Dirs
 	what := fmt.Sprintf("%d %s", n, cares[e.Care][min(n, 2)-1])
@@ -316,7 +311,6 @@ func (s *Set) unified(t *Text) string {
 	return out.String()
 }
 
-// unified writes a hunk in unified format.
 func (h Hunk) unified(out *strings.Builder) {
 	place := func(first, n int) string {
 		switch n {
@@ -339,8 +333,8 @@ func (h Hunk) unified(out *strings.Builder) {
 
 var hunkStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`) })
 
-// ParseUnified splits a text of [Unified] into lines. Op is 0 for lines outside of hunks, and
-// for lines that begin with a backslash.
+// ParseUnified splits a text of [Unified] into lines. Op is 0 for lines that are not of a
+// file: notes, NoEnd, and the end of a diff that was cut.
 func ParseUnified(unified string) (lines []Line) {
 	was, is := 0, 0
 	for text := range strings.SplitSeq(strings.TrimRight(unified, "\n"), "\n") {
@@ -370,7 +364,7 @@ func ParseUnified(unified string) (lines []Line) {
 	return lines
 }
 
-// cut returns a diff, or its beginning if it is longer than maxChange.
+// cut returns a diff. Beyond maxChange, a line that counts bytes replaces its end.
 func cut(unified string) string {
 	if len(unified) <= maxChange {
 		return unified
@@ -383,7 +377,6 @@ func cut(unified string) string {
 // maxCutLine limits the bytes of the last line of a cut diff.
 const maxCutLine = 80
 
-// redact returns a text with the secrets hidden.
 func (s *Set) redact(text string) string {
 	if s.hide == nil {
 		return text

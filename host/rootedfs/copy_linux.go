@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clone makes a file share the blocks of another file, and reports whether the file system can
-// do so.
+// clone makes the empty file to share the blocks of from; false if that is impossible here.
 func clone(to, from *os.File) bool {
 	return onFd(to, func(dst int) error {
 		return onFd(from, func(src int) error { return unix.IoctlFileClone(dst, src) })
@@ -16,7 +15,7 @@ func clone(to, from *os.File) bool {
 }
 
 // extent returns the start and the end of the next piece of data in a file, from off on and
-// between holes. If only a hole follows, both are size.
+// between holes, up to size. If only a hole follows, both are size.
 func extent(f *os.File, off, size int64) (from, to int64) {
 	from, err := f.Seek(off, unix.SEEK_DATA)
 	switch {

@@ -15,10 +15,9 @@ import (
 // discardPrefix begins the names of trees that wait for their removal.
 const discardPrefix = "stockade-gone-"
 
-// Discard removes a directory tree in the background, see [RemoveAll]. Before it returns,
-// it moves the tree into bin, a directory on the same file system. If this process does not
-// get to remove the tree, [Sweep] of a later process finds it there. A missing tree is no
-// error.
+// Discard removes a directory tree in the background, see [RemoveAll]. Before it returns, it
+// moves the tree into bin, a directory on the same file system; the error is that of the move.
+// If this process ends before, [Sweep] of a later one removes it. A missing tree is no error.
 func Discard(dir, bin string) error {
 	away := filepath.Join(bin, discardPrefix+rand.Text())
 	err := os.Rename(dir, away)
@@ -34,8 +33,7 @@ func Discard(dir, bin string) error {
 	return err
 }
 
-// Sweep removes, in the background, the trees in bin that other processes of this user have
-// discarded and not removed.
+// Sweep removes, in the background, trees in bin that other processes of this user have left.
 func Sweep(bin string) {
 	entries, _ := os.ReadDir(bin)
 	for _, e := range entries {
@@ -65,7 +63,7 @@ func AwaitRemovals(limit time.Duration) {
 // removals is the queue of trees that this process removes, one at a time.
 var removals struct {
 	mu      sync.Mutex
-	waiting []string      // the first one is being removed
+	waiting []string      // paths of the trees; the first one is being removed
 	idle    chan struct{} // closed when the queue is empty; nil before the first removal
 }
 

@@ -11,13 +11,13 @@ import (
 )
 
 // DirReader reads the entries of a directory from the kernel. Package os would ask for the
-// state of every entry, although the listing itself has type and inode number. A cookie is
-// the kernel's own offset, so that Seek to any entry costs the same, and no earlier entries
-// need to be remembered. The zero value is ready to use.
+// state of every entry, although the listing itself has type and inode number. A cookie, the
+// position of an entry, is the kernel's own offset, so that Seek to any entry costs the same,
+// and no earlier entries need to be remembered. The zero value is ready to use.
 type DirReader struct {
 	buf  []byte // nil before the first read
 	rest []byte // the unread part of buf
-	dev  uint64 // of the directory
+	dev  uint64 // device of the directory
 }
 
 const (
@@ -25,9 +25,9 @@ const (
 	direntBuffer = 8 << 10
 )
 
-// Seek makes the entry of a cookie the next entry; zero is the first one. passed is the number
-// of entries that it had to read. A cookie that no entry has had leads to some entry of this
-// directory, to the end, or to an error, as the kernel decides.
+// Seek makes the entry with a cookie the next entry; zero is the first one. passed is the
+// number of entries that it had to read. A cookie that no entry has had leads to some entry of
+// this directory, to the end, or to an error, as the kernel decides.
 func (e *DirReader) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
 	if e.rest = nil; cookie == 0 && e.buf == nil {
 		return 0, nil // nothing was read yet

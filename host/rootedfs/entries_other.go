@@ -9,16 +9,16 @@ import (
 	"os"
 )
 
-// DirReader reads the entries of a directory in batches. A cookie is the number of entries
-// before, so Seek to an earlier entry starts from the beginning. The zero value is ready to
-// use.
+// DirReader reads the entries of a directory in batches. A cookie, the position of an entry,
+// is the number of entries before, so Seek to an earlier entry starts from the beginning. The
+// zero value is ready to use.
 type DirReader struct {
 	batch []fs.DirEntry // unread entries
 	at    uint64        // cookie of the next entry
 }
 
-// Seek makes the entry of a cookie the next entry; zero is the first one. passed is the number
-// of entries that it had to read.
+// Seek makes the entry with a cookie the next entry; zero is the first one. passed is the
+// number of entries that it had to read.
 func (e *DirReader) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
 	if cookie < e.at {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {

@@ -8,12 +8,11 @@ import (
 	"syscall"
 )
 
-// Stat holds the facts about a file that [os.FileInfo] lacks, see [StatOf]. Times are in
-// nanoseconds since 1970.
+// Stat holds the facts about a file that [os.FileInfo] lacks, see [StatOf].
 type Stat struct {
 	Dev, Ino         uint64 // zero if the host has no such numbers
 	Nlink            uint64 // number of hard links
-	Atim, Mtim, Ctim int64
+	Atim, Mtim, Ctim int64  // times of access, modification and change, in nanoseconds since 1970
 }
 
 // Entry is an entry of a directory, see [DirReader].
@@ -21,14 +20,15 @@ type Entry struct {
 	Name     string
 	Type     fs.FileMode // the bits of [fs.ModeType]
 	Dev, Ino uint64
-	Next     uint64 // the cookie of the next entry
+	Next     uint64 // cookie with which DirReader.Seek continues after this entry
 }
 
 // OmitTime takes the place of a time, and leaves the time of a file unchanged.
 const OmitTime int64 = math.MinInt64
 
-// RefuseHardLinks returns EACCES for a regular file that has several hard links: a change
-// would be visible under its other names, and some may be outside of the directory.
+// RefuseHardLinks returns EACCES for a regular file with several hard links: a change would
+// show under its other names, of which some may be outside of the directory. fi is the state
+// of f.
 func RefuseHardLinks(f *os.File, fi os.FileInfo) error {
 	if fi.Mode().IsRegular() && linkCount(f, fi) > 1 {
 		return syscall.EACCES
@@ -36,7 +36,7 @@ func RefuseHardLinks(f *os.File, fi os.FileInfo) error {
 	return nil
 }
 
-// renameChecked is RenameNoReplace in two steps.
+// renameChecked is RenameNoReplace in two steps, between which another file can take the name.
 func renameChecked(from Root, oldName string, to Root, newName string) error {
 	if _, err := to.Lstat(newName); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fs.ErrExist, err)

@@ -19,7 +19,7 @@ type hostInfo struct {
 // syscall and unix both define the struct of the kernel, but only unix has the call.
 var _ [unsafe.Sizeof(syscall.Stat_t{})]byte = [unsafe.Sizeof(unix.Stat_t{})]byte{}
 
-// fstatat fills i for a name in a directory.
+// fstatat sets i.sys to the state of a name in a directory. flags are those of fstatat.
 func (i *hostInfo) fstatat(dir int, name string, flags int) error {
 	_, err := retryEINTR(func() (int, error) {
 		return 0, unix.Fstatat(dir, name, (*unix.Stat_t)(unsafe.Pointer(&i.sys)), flags)
@@ -27,8 +27,8 @@ func (i *hostInfo) fstatat(dir int, name string, flags int) error {
 	return err
 }
 
-// statPath fills i for a name below a directory. It uses O_PATH, which needs no permission for
-// the file and has no effect on the file.
+// statPath sets i.sys to the state of a name below a directory. It uses O_PATH, which needs no
+// permission for the file and has no effect on the file. flags are added to it.
 func (i *hostInfo) statPath(dir int, name string, flags int) error {
 	fd, err := openat2(dir, name, unix.OpenHow{Flags: uint64(unix.O_PATH | flags)})
 	if err != nil {
@@ -59,7 +59,6 @@ func (i *hostInfo) Mode() fs.FileMode {
 	return m
 }
 
-// typeOf returns the type bits in a mode of the kernel.
 func typeOf(mode uint32) fs.FileMode {
 	switch mode & syscall.S_IFMT {
 	case syscall.S_IFREG:

@@ -9,13 +9,12 @@ import (
 // device is the number of the device of an open directory that was checked; zero: none was.
 //
 // Some file systems hold no files, but show the kernel and all processes. In /proc a tool
-// would find the memory and the environment of the host. So the file system of each handle
-// is checked, unless the handle is on the device of the directory in which it was looked
-// up, which was checked before. The number of a device stands for the same file system as
-// long as something on it is open.
+// would find the memory and the environment of the host. So the file system of each handle is
+// checked, unless the handle is on the device of the directory in which it was looked up,
+// which was checked before. The number of a device stands for the same file system as long as
+// something on it is open.
 type device uint64
 
-// holds reports whether a file is on the device.
 func (d device) holds(fi os.FileInfo) bool { return device(hostSys(fi).Dev) == d }
 
 func (d device) RefuseKernelFile(f *os.File, fi os.FileInfo) error {

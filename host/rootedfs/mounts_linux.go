@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// HoldsMountPoint reports whether a file system is mounted somewhere below dir. It is true
-// if it cannot find that out.
+// HoldsMountPoint reports whether a file system is mounted somewhere below dir. It returns
+// true if it cannot find that out.
 func HoldsMountPoint(dir string) bool {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 // RemoveAll is [os.RemoveAll] that also removes directories without write or search
-// permission, such as those of Go's module cache. It follows no link. Its time grows with
-// the number of names, and not with their depth.
+// permission, such as those of Go's module cache. It follows no link. Its time grows with the
+// number of names, and not with their depth.
 func RemoveAll(dir string) error {
 	up, name := filepath.Split(filepath.Clean(dir))
 	parent, err := unix.Open(cmp.Or(up, "."), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -31,23 +31,23 @@ func RemoveAll(dir string) error {
 	return nil
 }
 
-// remover removes a tree. It moves each directory that is not empty to the pile, and then
-// empties the directories there one after the other.
+// remover removes a tree. It moves each directory that is not empty to a directory of its own,
+// the pile, and then empties the directories there one after the other.
 type remover struct {
-	top      int    // descriptor of the tree
+	top      int    // descriptor of the tree's top directory
 	pile     int    // descriptor of a directory in top; -1: there is none
-	pileName string // name of the pile in top
-	lifted   uint64 // number of directories that were moved to the pile; their names are 0, 1, ...
-	buf      []byte
-	err      error // the first
+	pileName string // name of the pile in top; empty: there is none
+	lifted   uint64 // number of directories that were moved to the pile; their names there are 0, 1, ...
+	buf      []byte // for listing a directory
+	err      error  // the first error
 }
 
 const (
-	maxPasses   = 100 // limit for a directory in which others keep making files
-	removeBytes = 32 << 10
+	maxPasses   = 100      // listings of one directory, in which others may go on making files
+	removeBytes = 32 << 10 // bytes of remover.buf
 )
 
-// removeAt removes a name in a directory, with everything below.
+// removeAt removes a name in the directory parent, with everything below.
 func removeAt(parent int, name string) error {
 	if err := unlink(parent, name); err != unix.ENOTEMPTY {
 		return err
@@ -75,7 +75,7 @@ func removeAt(parent int, name string) error {
 	return nil
 }
 
-// clear removes a directory from the pile.
+// clear empties a directory of the pile, and removes it.
 func (r *remover) clear(name string) error {
 	dir, err := openDirAt(r.pile, name)
 	if err == nil {
@@ -116,7 +116,6 @@ func (r *remover) empty(dir int) {
 	}
 }
 
-// lift moves a directory to the pile.
 func (r *remover) lift(dir int, name string) error {
 	if r.pile < 0 {
 		r.pileName = ".stockade-" + rand.Text()
@@ -139,15 +138,14 @@ func (r *remover) lift(dir int, name string) error {
 	return err
 }
 
-// recordError keeps the first error. A missing file is no error.
+// recordError sets r.err to the first error. A missing file is no error.
 func (r *remover) recordError(err error) {
 	if err != nil && err != unix.ENOENT && r.err == nil {
 		r.err = err
 	}
 }
 
-// unlink removes a file, a link or an empty directory. For a directory with entries it returns
-// ENOTEMPTY.
+// unlink removes a file, a link or an empty directory; ENOTEMPTY for one with entries.
 func unlink(dir int, name string) error {
 	try := func(flags int) error {
 		_, err := retryEINTR(func() (int, error) { return 0, unix.Unlinkat(dir, name, flags) })
@@ -167,7 +165,6 @@ func unlink(dir int, name string) error {
 	}
 }
 
-// openDirAt opens a directory for listing.
 func openDirAt(dir int, name string) (int, error) {
 	return retryEINTR(func() (int, error) {
 		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

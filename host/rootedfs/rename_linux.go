@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RenameNoReplace gives a file a name that must be free. Neither name is followed.
+// RenameNoReplace renames a file to a name that must be free. It follows no link.
 func RenameNoReplace(from Root, oldName string, to Root, newName string) error {
 	err := renameat2(from, oldName, to, newName, unix.RENAME_NOREPLACE)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -15,8 +15,7 @@ func RenameNoReplace(from Root, oldName string, to Root, newName string) error {
 	return err
 }
 
-// Exchange exchanges two names in one step. If the host cannot do that, the error is
-// [errors.ErrUnsupported].
+// Exchange exchanges two names in one step. On some hosts it is [errors.ErrUnsupported].
 func Exchange(a Root, aName string, b Root, bName string) error {
 	return renameat2(a, aName, b, bName, unix.RENAME_EXCHANGE)
 }

@@ -9,14 +9,13 @@ import (
 
 // Root is an open directory of the host, and the only way to the files below. A name that
 // leads out of the directory, through a symbolic link or because something is renamed
-// meanwhile, is an error without an error number. An absolute link always leads out.
-// Otherwise the methods are those of [os.Root]. Names must be clean and separated by
-// slashes; only links of the host contain "..".
+// meanwhile, is an error without an error number. An absolute link always leads out. Otherwise
+// the methods are those of [os.Root]. Names must be clean and separated by slashes; only links
+// of the host contain "..".
 //
 // Close may be called at any time. Running operations end normally.
 type Root interface {
-	// OpenRoot opens a directory to look up names below. To list or synchronize the
-	// directory itself, use Open(".").
+	// OpenRoot opens a directory for lookups below. To list or synchronize it, use Open(".").
 	OpenRoot(name string) (Root, error)
 	Open(name string) (*os.File, error)
 	// OpenFile does not wait for another process if Nonblock is among the flags. It opens
@@ -35,24 +34,23 @@ type Root interface {
 	Rename(oldName, newName string) error
 	// RenameReplacesEmptyDir reports whether Rename can replace an empty directory.
 	RenameReplacesEmptyDir() bool
-	// ListsInodes reports whether a listing has the same inode number that Stat has. On a
-	// file system that lies over others the two may differ.
+	// ListsInodes reports whether a listing has the same inode number that Stat has. On a file
+	// system that lies over others the two may differ.
 	ListsInodes() bool
-	// RefuseKernelFile returns an error if a file that was opened below the directory is
-	// on a file system that shows the kernel. fi is the state of the file.
+	// RefuseKernelFile returns an error if a file that was opened below the directory is on a
+	// file system that shows the kernel, see the package. fi is the state of the file.
 	RefuseKernelFile(f *os.File, fi os.FileInfo) error
-	// MaxSymlinks returns the limit of symbolic links in a name.
-	MaxSymlinks() int
+	MaxSymlinks() int // limit of symbolic links in a name
 	Close() error
 
-	// refuseKernelDir is RefuseKernelFile for the directory itself. It must be called
-	// before any other method, unless the directory was checked when it was opened before.
+	// refuseKernelDir is RefuseKernelFile for the directory itself. It must be called before
+	// any other method but Stat, unless the directory was checked when it was opened before.
 	refuseKernelDir(fi os.FileInfo) error
 }
 
 // ContentRoot is a root that opens regular files at a lower cost than an [os.File].
 // OpenContent does not wait for another process. It follows no symbolic link: a name with one
-// is ELOOP.
+// is ELOOP. A directory is EISDIR, and any other file that is not regular EACCES.
 type ContentRoot interface {
 	OpenContent(name string) (Content, os.FileInfo, error)
 }
@@ -63,8 +61,7 @@ type Content interface {
 	io.Closer
 }
 
-// Open opens a directory of the host and returns its state. It follows symbolic links in its
-// name once.
+// Open opens a directory of the host and returns its state. Its name may have symbolic links.
 func Open(name string) (Root, os.FileInfo, error) { return checkedRoot(openRoot(name)) }
 
 // OpenOSRoot is Open without openat2. Open does the same if openat2 cannot be used.
@@ -72,8 +69,8 @@ func OpenOSRoot(name string) (Root, os.FileInfo, error) { return checkedRoot(ope
 
 // OpenDir opens a directory in dir and returns its state.
 func OpenDir(dir Root, name string) (Root, os.FileInfo, error) {
-	// With the dot at the end the name must be a directory. Otherwise a FIFO that has
-	// just taken its place would block.
+	// With the dot at the end the name must be a directory. Otherwise a FIFO that has just
+	// taken its place would block.
 	return checkedRoot(dir.OpenRoot(name + "/."))
 }
 

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openRoot opens a directory. It follows symbolic links in its name once. See RATIONALE, "Why
-// openat2, and os.Root only where it is missing?"
+// openRoot does the work of [Open]. See RATIONALE, "Why openat2, and os.Root only where it is
+// missing?"
 func openRoot(name string) (Root, error) {
 	if hasOpenat2() {
 		return openKernelRoot(name)
@@ -21,10 +21,10 @@ func openRoot(name string) (Root, error) {
 	return openOSRoot(name)
 }
 
-// hasOpenat2 reports whether openat2 exists and works. It does not before Linux 5.6, and a
-// filter of system calls, such as that of a container, may not know it. The test is made once,
-// before any name of a guest is looked up, so that an error of a lookup is never taken for the
-// lack of the call.
+// hasOpenat2 reports whether openat2 exists and works. It does not before Linux 5.6, or if a
+// filter of system calls, such as that of a container, does not know it. The test is made
+// once, before any lookup for a guest, so that no error of a lookup is taken for the lack of
+// the call.
 var hasOpenat2 = sync.OnceValue(func() bool {
 	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if err == nil {
@@ -38,15 +38,15 @@ const (
 	// starts: through "..", an absolute link or, in a mount of proc, a magic link.
 	resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS
 
-	// noWaitFlags are added to every open, because the type of a file is only known once
-	// it is open. Until then a FIFO must not make the host wait, nor a terminal become its
+	// noWaitFlags are added to every open, because the type of a file is only known once it is
+	// open. Until then a FIFO must not make the host wait, nor a terminal become its
 	// controlling terminal.
 	noWaitFlags = unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_LARGEFILE
 
 	// maxTries limits the attempts at a lookup that ends with EAGAIN. The kernel gives up
-	// after a ".." if anything was renamed anywhere on the system, because it cannot be
-	// sure then that the parent is inside. An attacker who renames all the time delays a
-	// guest by less than a millisecond; then the guest gets EAGAIN.
+	// after a ".." if anything was renamed anywhere on the system, because it cannot be sure
+	// then that the parent is inside. An attacker who renames all the time delays a guest by
+	// less than a millisecond; then the guest gets EAGAIN.
 	maxTries = 128
 )
 
@@ -58,13 +58,12 @@ type kernelRoot struct {
 
 	mu     sync.Mutex
 	fd     int
-	users  int // number of calls that use fd
+	users  int // number of running calls that use fd
 	closed bool
 }
 
-// openKernelRoot opens the directory of a mount. It does not use O_PATH, so that a directory
-// which cannot be listed is refused here, as by os.Root, and not in the middle of a guest's
-// work.
+// openKernelRoot opens the directory of a mount. It does not use O_PATH: a directory that
+// cannot be listed is refused here, as by os.Root, and not in the middle of a guest's work.
 func openKernelRoot(name string) (Root, error) {
 	fd, err := retryEINTR(func() (int, error) {
 		return unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -75,7 +74,7 @@ func openKernelRoot(name string) (Root, error) {
 	return &kernelRoot{name: name, fd: fd}, nil
 }
 
-// acquire keeps the descriptor open until release is called.
+// acquire keeps the descriptor open until release is called. After Close: [fs.ErrClosed].
 func (r *kernelRoot) acquire() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +92,6 @@ func (r *kernelRoot) release() {
 	r.closeUnused()
 }
 
-// on calls op with the descriptor.
 func (r *kernelRoot) on(op func(fd int) error) error {
 	if err := r.acquire(); err != nil {
 		return err
@@ -129,7 +127,8 @@ func (r *kernelRoot) openName(name string, how unix.OpenHow) (int, error) {
 	return openat2(r.fd, name, how)
 }
 
-// openat2 opens a name below a directory, and tries again if the kernel has given up.
+// openat2 opens a name below a directory. If the kernel gives up, it tries up to maxTries
+// times.
 func openat2(dir int, name string, how unix.OpenHow) (int, error) {
 	how.Flags |= unix.O_CLOEXEC
 	how.Resolve |= resolve
@@ -178,13 +177,12 @@ func (r *kernelRoot) OpenNoSymlinks(name string, flag int) (*os.File, error) {
 	return r.file(name, flag, fd, err)
 }
 
-// file returns a descriptor that was just opened as a file.
+// file makes an [os.File] of a descriptor that was just opened, unless err is set.
 func (r *kernelRoot) file(name string, flag, fd int, err error) (*os.File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
 	}
-	// With O_NONBLOCK package os would try epoll, and take four calls to find out that
-	// it does not work for files.
+	// With O_NONBLOCK package os would try epoll: four calls, in vain for a file.
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flag&os.O_APPEND); err != nil {
 		_ = unix.Close(fd)
 		return nil, &fs.PathError{Op: "fcntl", Path: name, Err: err}
@@ -192,8 +190,7 @@ func (r *kernelRoot) file(name string, flag, fd int, err error) (*os.File, error
 	return os.NewFile(uintptr(fd), r.path(name)), nil
 }
 
-// OpenContent uses no [os.File]: nobody waits for a file, and the caller closes it only when
-// nobody reads it any more.
+// OpenContent uses no [os.File]: no read has to wait, and none runs during the Close.
 func (r *kernelRoot) OpenContent(name string) (Content, os.FileInfo, error) {
 	fd, err := r.openNoSymlinks(name, unix.O_RDONLY)
 	if err != nil {
@@ -217,7 +214,6 @@ func (r *kernelRoot) OpenContent(name string) (Content, os.FileInfo, error) {
 	return descriptor(fd), fi, nil
 }
 
-// descriptor is the descriptor of an open file.
 type descriptor int
 
 func (d descriptor) ReadAt(p []byte, off int64) (done int, _ error) {
@@ -270,7 +266,8 @@ func (r *kernelRoot) stat(name string, flags int) (os.FileInfo, error) {
 }
 
 // inParentDir looks up the parent directory of a name. It calls do with this directory and the
-// last part of the name, which do must not follow.
+// last part of the name, which do must not follow. Each error, also of do, becomes a
+// [fs.PathError] with op and name.
 func (r *kernelRoot) inParentDir(op, name string, do func(dir int, last string) error) error {
 	err := r.acquire()
 	if err == nil {
@@ -283,7 +280,8 @@ func (r *kernelRoot) inParentDir(op, name string, do func(dir int, last string) 
 	return nil
 }
 
-// inParentDir is the method for the descriptor of a directory.
+// inParentDir is the method of the same name for the descriptor of a directory. Its errors
+// have no op and no name.
 func inParentDir(dir int, name string, do func(dir int, last string) error) error {
 	up, last := path.Split(name)
 	if last == "" || last == ".." {
@@ -328,8 +326,7 @@ func (r *kernelRoot) Symlink(target, name string) error {
 	return r.inParentDir("symlinkat", name, func(dir int, last string) error { return unix.Symlinkat(target, dir, last) })
 }
 
-// Remove tries to remove a file and then a directory, because the type that the caller has
-// seen may have changed.
+// Remove tries to remove a file and then a directory: its caller may have seen another type.
 func (r *kernelRoot) Remove(name string) error {
 	return r.inParentDir("unlinkat", name, func(dir int, last string) error {
 		unlink := func(flags int) error {

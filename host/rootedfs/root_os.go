@@ -35,5 +35,5 @@ func (*osRoot) RenameReplacesEmptyDir() bool { return false }
 
 func (*osRoot) ListsInodes() bool { return false }
 
-// OpenNoSymlinks always fails, because it cannot find out which names contain links.
+// OpenNoSymlinks returns ELOOP, because it cannot find out which names contain links.
 func (*osRoot) OpenNoSymlinks(string, int) (*os.File, error) { return nil, syscall.ELOOP }

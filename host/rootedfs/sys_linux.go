@@ -10,7 +10,8 @@ import (
 )
 
 // SetTimes sets the times of an open file, in nanoseconds since 1970; [OmitTime] leaves a time
-// unchanged. It calls utimensat without a path, which is futimens and has no name in Go.
+// unchanged. Package unix has no function for futimens, which is utimensat without a path, so
+// the system call is made directly.
 func SetTimes(f *os.File, atim, mtim int64) error {
 	ts := [2]unix.Timespec{timespec(atim), timespec(mtim)}
 	err := onFd(f, func(fd int) error {
@@ -38,9 +39,9 @@ func OpenForAttrs(dir Root, name string) (f *os.File, err error) {
 	return f, err
 }
 
-// retryByName calls op with a name of an open file if err shows that the kernel refuses the
-// call for a descriptor of [OpenForAttrs]. Not all kernels have calls that accept such a
-// descriptor.
+// retryByName returns err. If err shows that the kernel refuses a call for a descriptor of
+// [OpenForAttrs], it instead calls op with a name of the open file: not all kernels have calls
+// that accept such a descriptor.
 func retryByName(f *os.File, err error, op func(name string) error) error {
 	if !errors.Is(err, unix.EBADF) {
 		return err
@@ -57,7 +58,8 @@ func timespec(nanos int64) unix.Timespec {
 }
 
 // SetLinkTimes sets the times of a symbolic link in a directory, see [SetTimes]. It opens the
-// link first, so that it never changes a file that takes the place of the link.
+// link first, so that it never changes a file that takes the place of the link. A file that is
+// no link, or that has several hard links, is EAGAIN.
 func SetLinkTimes(dir Root, name string, atim, mtim int64) error {
 	return onDir(dir, func(dirFd int) error {
 		fd, err := unix.Openat(dirFd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

@@ -45,11 +45,10 @@ func hostSys(fi os.FileInfo) *syscall.Stat_t {
 	return st
 }
 
-// linkCount returns the number of hard links of an open file.
 func linkCount(_ *os.File, fi os.FileInfo) uint64 { return StatOf(fi).Nlink }
 
-// CopyOwner copies the owner and the group of a file, as far as the host permits: only root
-// gives files away, and the group must be one of the user's.
+// CopyOwner gives f the owner and the group of another file, as far as the host permits: only
+// root gives files away, and the group must be one of the user's.
 func CopyOwner(f *os.File, other os.FileInfo) {
 	if st, ok := other.Sys().(*syscall.Stat_t); ok {
 		_ = retryByName(f, f.Chown(int(st.Uid), int(st.Gid)), func(name string) error {
@@ -96,20 +95,19 @@ func onDir(r Root, op func(fd int) error) error {
 	return errors.Join(onFd(dir, op), dir.Close())
 }
 
-// onBoth calls op with the descriptors of two directories.
 func onBoth(a, b Root, op func(aFd, bFd int) error) error {
 	return onDir(a, func(aFd int) error { return onDir(b, func(bFd int) error { return op(aFd, bFd) }) })
 }
 
 // RenameBetween renames a file from one directory to another, and replaces the file there. A
 // [Root] cannot do that: both names would be looked up again from a common parent, whose
-// directories may have changed by now. Neither name is followed.
+// directories may have changed by now. It follows no link in either name.
 func RenameBetween(from Root, oldName string, to Root, newName string) error {
 	return onBoth(from, to, func(oldFd, newFd int) error { return unix.Renameat(oldFd, oldName, newFd, newName) })
 }
 
-// SetAppend sets O_APPEND of an open file, so that the host appends in one step even if others
-// append, too.
+// SetAppend sets or clears O_APPEND of an open file. With it the host appends in one step even
+// if others append, too.
 func SetAppend(f *os.File, on bool) error {
 	return onFd(f, func(fd int) error {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)

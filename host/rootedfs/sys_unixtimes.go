@@ -11,7 +11,7 @@ import (
 // retryByName returns err: every open file has all calls here.
 func retryByName(_ *os.File, err error, _ func(string) error) error { return err }
 
-// SetTimes sets the times of an open file, with a precision of microseconds.
+// SetTimes sets the times of an open file as on Linux, with a precision of microseconds.
 func SetTimes(f *os.File, atim, mtim int64) error {
 	fi, err := f.Stat()
 	if err != nil {

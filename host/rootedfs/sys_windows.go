@@ -13,12 +13,11 @@ const (
 	// AttrAccess is the open flag that a handle needs to change times. The times of a
 	// directory cannot be changed.
 	AttrAccess = os.O_RDWR
-	// HasAppend is false because SetAppend does nothing: a write appends at the size that
-	// the file had a moment ago.
+	// HasAppend is false: SetAppend does nothing, and two writers may append at one place.
 	HasAppend = false
 )
 
-// StatOf returns the facts about a file. Files have no numbers here.
+// StatOf returns the facts about a file. Files have no device and inode numbers here.
 func StatOf(fi os.FileInfo) Stat {
 	out := Stat{Nlink: 1, Mtim: fi.ModTime().UnixNano()}
 	if d, ok := fi.Sys().(*syscall.Win32FileAttributeData); ok {

@@ -11,10 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// apply exchanges names. First it moves everything that leaves its place aside, within
-// its directory. Then it puts everything in its new place, from the top down. So a
-// directory never moves below itself, whatever was exchanged, because all directories
-// above the new place exist already.
+// apply exchanges names. First it moves everything that leaves its place aside, within its
+// directory. Then it puts everything in its new place, from the top down, so that all
+// directories above a new place exist. So a directory never moves below itself.
 func (c *commit) apply() error {
 	if err := c.ctx.Err(); err != nil {
 		return err
@@ -60,9 +59,9 @@ func (c *commit) apply() error {
 	return nil
 }
 
-// movesDirectly reports whether a node can move in one step, so that it has a known
-// name at every moment. It can if its new place is free, nothing new comes to its old
-// place, and no directory above the new place moves.
+// movesDirectly reports whether a node can move in one step, so that it has a known name at
+// every moment: its new place must be free, nothing new may come to its old place, and no
+// directory above the new place may move.
 func (c *commit) movesDirectly(n *Node) bool {
 	if n.gone || n.fresh() || n.atOrigin() || c.occupant(n) != nil || n.origin.dir.children[n.origin.name] != nil {
 		return false
@@ -75,8 +74,8 @@ func (c *commit) movesDirectly(n *Node) bool {
 	return true
 }
 
-// placements returns the changes whose nodes get a new place, from the top down. Entries
-// of a new directory are not among them, except those that are moved there.
+// placements returns the changes whose nodes get a new place, from the top down. Entries of a
+// new directory are only among them if they are moved there.
 func (c *commit) placements(tree *Tree) []change {
 	var out []change
 	for _, ch := range c.all {
@@ -95,7 +94,7 @@ func (c *commit) placements(tree *Tree) []change {
 	return out
 }
 
-// occupant returns the node that the host has in the place of n; nil if it has none.
+// occupant returns the host's node at the place of n, maybe n itself; nil: there is none.
 func (c *commit) occupant(n *Node) *Node {
 	if n.atOrigin() {
 		return n
@@ -103,11 +102,11 @@ func (c *commit) occupant(n *Node) *Node {
 	return n.parent.displaced[n.name]
 }
 
-// goesWithParent reports whether a node was removed together with its directory.
+// goesWithParent reports whether a node of the host was removed together with its directory.
 func goesWithParent(n *Node) bool { return n.gone && n.origin.dir.gone }
 
-// addRemoval notes a file for the removal at the end. Files in the trash of a layer are
-// left alone: they go with the layer.
+// addRemoval notes a replaced or removed file for the removal at the end. It skips files in
+// the trash of a layer, which go with the layer.
 func (c *commit) addRemoval(at location, n *Node) {
 	if at.dir.node == nil {
 		return
@@ -115,10 +114,11 @@ func (c *commit) addRemoval(at location, n *Node) {
 	c.removals = append(c.removals, removal{at, n})
 }
 
-// removesOriginal reports whether the commit removes the origin of a node.
+// removesOriginal reports whether the host loses the present file of a node: the node was
+// removed, or comes to the host as a new file.
 func (c *commit) removesOriginal(n *Node) bool { return n.gone || n.fresh() }
 
-// moveAside renames the origin of a node to a temporary name, or moves it to the trash.
+// moveAside renames the host's file of a node to a temporary name, or moves it to the trash.
 func (c *commit) moveAside(tree *Tree, n *Node) error {
 	path := tree.hostPath(n.origin.path())
 	if err := c.begin("move aside", path); err != nil {
@@ -155,8 +155,8 @@ func (c *commit) moveAside(tree *Tree, n *Node) error {
 	return nil
 }
 
-// checkMoved checks that the commit has just moved the file of n to a location. After
-// verify somebody may have given its name to another file. path names the file in errors.
+// checkMoved checks that the commit has just moved the file of n to a location, and not one
+// that got its name after verify. path names the file in errors.
 func (c *commit) checkMoved(at location, n *Node, path string) error {
 	fi, err := at.lstat()
 	if err != nil {
@@ -171,7 +171,8 @@ func (c *commit) checkMoved(at location, n *Node, path string) error {
 	return nil
 }
 
-// checkMovedTree does the same as checkMoved for the entries of a removed directory.
+// checkMovedTree calls checkMoved for the entries of a removed directory. An entry that the
+// call has not removed is an error.
 func (c *commit) checkMovedTree(at location, n *Node, path string) error {
 	root, _, err := rootedfs.OpenDir(at.dir.root, at.name)
 	if err != nil {
@@ -199,8 +200,7 @@ func (c *commit) checkMovedTree(at location, n *Node, path string) error {
 	return nil
 }
 
-// place puts a node in its place on the host. was is the original that it replaces, or
-// nil.
+// place puts a node in its place on the host. was is the original that it replaces, or nil.
 func (c *commit) place(tree *Tree, n, was *Node) error {
 	path := tree.hostPath(n.Path())
 	to, err := c.beginAt("put in place", tree, n)
@@ -255,8 +255,8 @@ func (c *commit) place(tree *Tree, n, was *Node) error {
 	return c.finishMode(n, to, err)
 }
 
-// finishMode sets the mode of a node that had another mode until it was in its place. If
-// err is not nil, it does nothing, and returns err.
+// finishMode sets the mode of a node that had a temporary mode until it was in its place. If
+// err is not nil, it returns err and does nothing.
 func (c *commit) finishMode(n *Node, at location, err error) error {
 	if err != nil || n.upper == nil || !n.upper.tempMode {
 		return err

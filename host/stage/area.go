@@ -15,23 +15,20 @@ import (
 )
 
 // Area is a directory for changes that calls of this process have not committed yet, see
-// [Options.Dir]. It is made when the first call that may change something asks for it. A
-// lock file beside it is locked as long as the process lives. Any goroutine may use an
-// Area.
+// [Options.Dir]. The first call of [Area.Dir] makes it. A lock file beside it is locked as
+// long as the process lives. Any goroutine may use an Area.
 type Area struct {
 	parent string
 	dir    func() string
 	end    func() error
 }
 
-// closeGrace limits the time that [Area.Close] waits for running removals. A later
-// process does the rest.
+// closeGrace limits the wait of [Area.Close] for removals. A later process does the rest.
 const closeGrace = time.Second
 
-// NewArea returns an area in parent, a directory of the user's own, which it makes if
-// needed. In the background it removes the areas of processes that have ended. note
-// tells the user about commits that such processes left unfinished, and about an area
-// that cannot be made.
+// NewArea returns an area in parent, a directory of the user's own, which it makes if needed.
+// It finishes the commits of processes that have ended, and removes their areas in the
+// background. note tells the user about these commits, and if the area cannot be made.
 func NewArea(parent string, note func(format string, args ...any)) *Area {
 	sweep(parent, note)
 	a := &Area{parent: parent, end: func() error { return nil }}
@@ -48,22 +45,22 @@ func NewArea(parent string, note func(format string, args ...any)) *Area {
 	return a
 }
 
-// Dir returns the absolute path of the directory, which the first call makes; empty if it
-// cannot be made.
+// Dir returns the absolute path of the area; the first call makes it. Empty: it cannot be
+// made.
 func (a *Area) Dir() string { return a.dir() }
 
-// Close removes the directory and its lock. No call may be running.
+// Close removes the area and its lock file. No call may use the area any more.
 func (a *Area) Close() error {
 	err := a.end()
 	rootedfs.AwaitRemovals(closeGrace)
 	return err
 }
 
-// discard removes a directory of the area in the background. A directory that cannot be
-// moved aside is removed together with the area.
+// discard removes a directory of the area in the background. If it cannot be moved aside, it
+// stays until the area is removed.
 func (a *Area) discard(dir string) { _ = rootedfs.Discard(dir, a.parent) }
 
-// makeArea makes a directory in parent, beside a lock that it holds. end removes both.
+// makeArea makes a directory in parent, and a locked lock file beside it. end removes both.
 func makeArea(parent string) (dir string, end func() error, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return "", nil, err
@@ -85,7 +82,7 @@ func makeArea(parent string) (dir string, end func() error, err error) {
 	}, nil
 }
 
-// newLock makes a lock file in parent, and holds its lock.
+// newLock makes a lock file in parent, and returns it locked.
 func newLock(parent string) (*flock.Flock, error) {
 	for range 100 {
 		file, err := os.CreateTemp(parent, "stage-*.lock")
@@ -111,11 +108,11 @@ func newLock(parent string) (*flock.Flock, error) {
 	return nil, fmt.Errorf("no lock in %s can be held", parent)
 }
 
-// dirOfLock returns the directory that a lock file belongs to.
+// dirOfLock returns the path of the area that a lock file belongs to.
 func dirOfLock(lock string) string { return lock[:len(lock)-len(".lock")] }
 
-// finishAll finishes the commits whose processes have ended, in the sets of an area. It
-// returns the names of the journals that it could not finish.
+// finishAll finishes the interrupted commits of an area whose process has ended, see finish.
+// kept names the journals of the commits that it could not finish.
 func finishAll(dir string, note func(format string, args ...any)) (kept []string, err error) {
 	journals, err := unfinished(dir)
 	for _, name := range journals {

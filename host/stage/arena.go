@@ -6,34 +6,34 @@ import (
 	"syscall"
 )
 
-// blockBytes is the size of a block, the unit in which changed content is kept. Writing a
-// single byte copies one block of the original, and never more.
+// blockBytes is the size of a block, the unit in which changed content is kept. A write of a
+// single byte copies one block of the original.
 const blockBytes = 4 << 10
 
-// maxContent limits the bytes of an arena.
+// maxContent limits the bytes of all blocks of an arena. More are errNoRoom.
 const maxContent = 4 << 30
 
-// arena holds the blocks of all staged files of a set: first in memory, then in one file.
-// The file has no name any more, so that a crash leaves nothing. One goroutine uses an
-// arena at a time.
+// arena holds the blocks of all staged files of a set: first in memory, then in one file. The
+// file has no name any more, so that a crash leaves nothing. One goroutine uses an arena at a
+// time. A slot is the place of one block.
 type arena struct {
-	create  func() (*os.File, error) // makes the file; nil: memory only
-	memory  int64                    // limit of the bytes in memory
+	create  func() (*os.File, error) // makes the file; nil: there is only memory
+	memory  int64                    // limit of len(mem)
 	budget  *Budget
-	mem     []byte
-	file    *os.File
-	next    int64   // number of the first slot that was never used
-	free    []int64 // slots that were given back
-	dropped bool
+	mem     []byte   // the blocks; nil after they were moved to file
+	file    *os.File // nil as long as the blocks are in memory
+	next    int64    // number of the first slot that was never used
+	free    []int64  // slots that were given back
+	dropped bool     // drop was called
 }
 
-// Errors with which the host could have answered, too.
+// Errors that the host could also return for an operation.
 const (
-	errNoRoom   = syscall.ENOSPC
-	errReplaced = syscall.EAGAIN // somebody has put something else in the place
+	errNoRoom   = syscall.ENOSPC // a limit is reached
+	errReplaced = syscall.EAGAIN // the host has another file under the name by now
 )
 
-// allocSlot returns the number of a free block, whose content is undefined. The error is
+// allocSlot returns the number of a free slot, whose content is undefined. The error is
 // errNoRoom at a limit, and [os.ErrClosed] after drop.
 func (a *arena) allocSlot() (int64, error) {
 	if a.dropped {
@@ -65,7 +65,8 @@ func (a *arena) allocSlot() (int64, error) {
 	return a.next - 1, nil
 }
 
-// spill moves the blocks from memory to a file. Without a file, the error is errNoRoom.
+// spill moves the blocks from memory to a file. The error is errNoRoom if there can be no
+// file, or at a limit.
 func (a *arena) spill() error {
 	size := int64(len(a.mem))
 	if a.create == nil || !a.budget.disk.reserve(size) {
@@ -86,15 +87,13 @@ func (a *arena) spill() error {
 	return nil
 }
 
-// freeSlot makes a block available again.
 func (a *arena) freeSlot(slot int64) {
 	if !a.dropped {
 		a.free = append(a.free, slot)
 	}
 }
 
-// read fills p from a block, from the offset off on. It reads on into the blocks that
-// follow.
+// read fills p from the block in a slot, from byte off on, and from the blocks that follow.
 func (a *arena) read(p []byte, slot, off int64) error {
 	at := slot*blockBytes + off
 	switch {
@@ -108,7 +107,7 @@ func (a *arena) read(p []byte, slot, off int64) error {
 	return err
 }
 
-// write writes p to a block at the offset off, and on into the blocks that follow.
+// write writes p to the block in a slot, from byte off on, and to the blocks that follow.
 func (a *arena) write(p []byte, slot, off int64) error {
 	at := slot*blockBytes + off
 	switch {
@@ -122,7 +121,7 @@ func (a *arena) write(p []byte, slot, off int64) error {
 	return err
 }
 
-// drop frees the memory and the file. Later operations fail with [os.ErrClosed].
+// drop frees the memory and closes the file. Later operations fail with [os.ErrClosed].
 func (a *arena) drop() error {
 	if a.dropped {
 		return nil

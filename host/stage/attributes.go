@@ -8,8 +8,9 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// editAttributes opens the file at p and calls do, which may change its attributes. now is
-// the state of the open file. The error is errNameReused if p is another file by now.
+// editAttributes opens the file at p, without following a link, and calls do, which may change
+// its attributes. now is the state of the open file. The error is errNameReused if p is
+// another file than m by now.
 func (m identity) editAttributes(p location, flag int, do func(f *os.File, now os.FileInfo) error) error {
 	file, err := p.dir.root.OpenFile(p.name, flag|rootedfs.Nonblock, 0)
 	if errors.Is(err, fs.ErrPermission) { // its owner cannot read it, but may change its mode
@@ -30,7 +31,6 @@ func (m identity) editAttributes(p location, flag int, do func(f *os.File, now o
 	return errors.Join(err, file.Close())
 }
 
-// changeModeInPlace sets the mode of a file that the commit does not move.
 func (c *commit) changeModeInPlace(tree *Tree, n *Node) error {
 	at, err := c.beginAt("change the mode of", tree, n)
 	if err != nil {
@@ -39,14 +39,14 @@ func (c *commit) changeModeInPlace(tree *Tree, n *Node) error {
 	return c.setMode(at, n)
 }
 
-// setMode gives the file at a location the mode of its node n. If n took the place of
-// another file, the file also gets the owner of the other one.
+// setMode gives the file at a location the mode of its node n. If n took the place of another
+// file, the file also gets the owner of the other file.
 func (c *commit) setMode(at location, n *Node) error {
 	return c.changeMode(at, identityOf(n.origin.info, false), n.mode, n.ownerFrom)
 }
 
-// changeMode sets the mode of a file as a step that can be undone. Unless like is nil, the
-// file also gets the owner of like.
+// changeMode sets the mode of the file id as a step that can be undone. Unless like is nil,
+// the file also gets the owner of like.
 func (c *commit) changeMode(at location, id identity, mode fs.FileMode, like os.FileInfo) error {
 	return id.editAttributes(at, os.O_RDONLY, func(file *os.File, fi os.FileInfo) error {
 		return c.do(&step{op: opMode, to: at, toIdentity: identityOf(fi, false), mode: fi.Mode()}, func() error {
@@ -58,13 +58,13 @@ func (c *commit) changeMode(at location, id identity, mode fs.FileMode, like os.
 	})
 }
 
-// chmod sets the mode of a file or directory that must still be the same.
+// chmod sets the mode of the file m at a location; errNameReused if it is another file by now.
 func (m identity) chmod(at location, mode fs.FileMode) error {
 	return m.editAttributes(at, os.O_RDONLY, func(file *os.File, _ os.FileInfo) error { return rootedfs.Chmod(file, mode) })
 }
 
-// setFileTimes sets the times of files and links that stay or were moved. New files have
-// their times already, and directories get them at the end.
+// setFileTimes sets the times of files and links that keep their content. New files have their
+// times already, and directories get them at the end.
 func (c *commit) setFileTimes(tree *Tree) error {
 	for _, ch := range c.all {
 		n := ch.n
@@ -86,8 +86,8 @@ func (c *commit) setFileTimes(tree *Tree) error {
 	return nil
 }
 
-// setTimes gives the file at a location the times that were set on its node n, as a step
-// that can be undone.
+// setTimes gives the file at a location the times that were set on its node n, as a step that
+// can be undone.
 func (c *commit) setTimes(at location, n *Node) error {
 	fi, err := at.lstat()
 	if err != nil {
@@ -100,8 +100,8 @@ func (c *commit) setTimes(at location, n *Node) error {
 	})
 }
 
-// setTimes sets the times of a file or link, in nanoseconds since 1970;
-// [rootedfs.OmitTime] leaves a time as it is. A file must still be the same.
+// setTimes sets the times of a file or link, in nanoseconds since 1970; [rootedfs.OmitTime]
+// leaves a time unchanged. The error is errNameReused if a file is another one than m.
 func (m identity) setTimes(at location, atim, mtim int64) error {
 	if m.Mode.Type() == fs.ModeSymlink {
 		return rootedfs.SetLinkTimes(at.dir.root, at.name, atim, mtim)

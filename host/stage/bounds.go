@@ -6,30 +6,29 @@ import (
 	"syscall"
 )
 
-// Limits of the trees of a set. By moving directories into each other, a call can build
-// paths that it could not name itself, and everybody who lists or makes changes has to
-// name them.
+// Limits of the trees of a set. By moving directories into each other, a call can build paths
+// that it could not name itself, but that a listing or a commit has to name. Beyond a limit a
+// node cannot be made or moved: ENAMETOOLONG, or ENOSPC for maxTreeBytes.
 const (
 	maxName      = 255      // bytes of one name, the limit of most hosts
 	maxDepth     = 256      // levels of a node that is made or moved: the directories above, and itself
 	maxHostPath  = 4096     // bytes of a path on the host, with the path of the tree
-	maxTreeBytes = 48 << 20 // bytes of all nodes that are made or moved, with their names
-	nodeBytes    = 512      // estimated size of a node without its name
-	maxPathBytes = 16 << 20 // bytes of the paths of all changes
+	maxTreeBytes = 48 << 20 // bytes of all nodes of a set that are made or moved, with their names
+	nodeBytes    = 512      // estimated size in memory of a node without its name
+	maxPathBytes = 16 << 20 // bytes of the paths of all changes; more are errTooMuch
 
-	// Limits of a commit. It writes each file, waits for the disk and renames the file.
-	// The log also lists this many changes.
-	maxChanges        = 10_000
+	// Limits of a commit, which writes each file, waits for the disk, and renames the file.
+	// Beyond a limit the changes cannot be listed or committed: errTooMuch.
+	maxChanges        = 10_000  // files and directories, without overlays
 	maxNewBytes int64 = 4 << 30 // bytes of all files that a commit writes anew, with their unchanged parts
 )
 
-// maxCollected limits the number of names that an overlay may have changed. It is larger
-// than maxChanges, because one step makes most of them. Tests lower it.
+// maxCollected is the limit like maxChanges for names that overlays have changed. It is
+// larger, because one step makes most of the changes. Tests lower it.
 var maxCollected = 60_000
 
-// reserveName checks the limits for giving n the name in dir, and reserves the memory for
-// the name. n is nil for a node that is not made yet. The error is ENAMETOOLONG or
-// ENOSPC.
+// reserveName checks the limits for giving n the name in dir, and reserves the memory for the
+// name. n is nil for a node that is not made yet. The error is ENAMETOOLONG or ENOSPC.
 func (tree *Tree) reserveName(dir *Node, name string, n *Node) error {
 	if len(name) > maxName {
 		return syscall.ENAMETOOLONG
@@ -64,9 +63,9 @@ func (tree *Tree) reserveName(dir *Node, name string, n *Node) error {
 	return nil
 }
 
-// updateBelow updates levelsBelow and bytesBelow of n and all directories above, after child
-// was attached to n. Both only grow: a call that makes deep trees and removes them again
-// loses a few levels.
+// updateBelow updates levelsBelow and bytesBelow of n and of all directories above, after
+// child was attached to n. Both only grow: a call that makes deep trees and removes them again
+// can make its next ones a few levels less deep.
 func (n *Node) updateBelow(child *Node) {
 	for up := n; up != nil; child, up = up, up.parent {
 		levels, pathBytes := child.levelsBelow+1, child.bytesBelow+1+len(child.name)
@@ -77,13 +76,11 @@ func (n *Node) updateBelow(child *Node) {
 	}
 }
 
-// Budget limits the memory and disk space of all its sets together. Any goroutine may use
-// a Budget.
+// Budget limits the memory and disk space of several sets. Any goroutine may use a Budget.
 type Budget struct{ memory, disk pool }
 
-// NewBudget returns a budget with limits in bytes. memoryBytes limits content in memory,
-// and the nodes and names of changed files. diskBytes limits content on the disk. Zero is
-// no limit.
+// NewBudget returns a budget with limits in bytes; zero: no limit. memoryBytes limits content
+// in memory, and the nodes and names of changed files. diskBytes limits content on the disk.
 func NewBudget(memoryBytes, diskBytes int64) *Budget {
 	b := &Budget{}
 	b.memory.limit, b.disk.limit = memoryBytes, diskBytes
@@ -95,14 +92,13 @@ func NewBudget(memoryBytes, diskBytes int64) *Budget {
 	return b
 }
 
-// pool is a limit in bytes and its use.
 type pool struct {
-	limit int64
-	used  atomic.Int64
+	limit int64        // bytes
+	used  atomic.Int64 // bytes
 }
 
-// reserve takes n bytes and returns true, or takes nothing if fewer are left. A negative n
-// gives bytes back.
+// reserve takes n bytes from the pool. It takes nothing and returns false if fewer are unused.
+// A negative n gives bytes back.
 func (p *pool) reserve(n int64) bool {
 	for {
 		have := p.used.Load()

@@ -22,14 +22,13 @@ import (
 type change struct {
 	kind     tool.ChangeKind
 	tree     *Tree
-	n        *Node // the node after the change; nil if it was removed
-	original *Node // the node of the host at this path, or at the old path of n; nil if the host has none
+	n        *Node // the node after the change; nil if the file is removed
+	original *Node // the host's node at this path, or at the old path of n; nil if the host has none
 
-	path  string // in the tree: of n, or of original if n is nil
+	path  string // path in the tree: of n, or of original if n is nil
 	depth int    // number of slashes in path
 }
 
-// changeSet returns a set of changes, for comparison.
 func changeSet(all []change) map[change]bool {
 	out := make(map[change]bool, len(all))
 	for _, c := range all {
@@ -41,17 +40,17 @@ func changeSet(all []change) map[change]bool {
 // lister collects the changes of all trees.
 type lister struct {
 	ctx       context.Context
-	limit     int // limit of len(out)
+	limit     int // maximum of len(out)
 	out       []change
 	pathBytes int   // bytes of all paths in out
 	newBytes  int64 // bytes of the files that a commit would write
 }
 
-// errTooMuch is returned when there are more changes than can be looked through and made
-// in reasonable time.
+// errTooMuch is wrapped by the error for more changes than can be examined and made in
+// reasonable time, see the limits in bounds.go.
 var errTooMuch = errors.New("these are too many changes for one call; divide them among several")
 
-// add adds a change. At a limit it returns an error that wraps errTooMuch.
+// add adds a change. Beyond a limit it returns an error that wraps errTooMuch.
 func (s *lister) add(c change) error {
 	s.pathBytes += len(c.path)
 	if c.n != nil && c.n.data != nil && c.isNewOnHost() {
@@ -70,13 +69,11 @@ func (s *lister) add(c change) error {
 	return nil
 }
 
-// addRemoved adds the removal of a node of the host.
 func (s *lister) addRemoved(kind tool.ChangeKind, tree *Tree, was *Node) error {
 	return s.add(change{kind: kind, tree: tree, original: was, path: was.origin.path()})
 }
 
-// addTree adds the changes of a tree. The order is undefined, except that a directory
-// comes before its entries.
+// addTree adds the changes of a tree in any order, but a directory before its entries.
 func (s *lister) addTree(tree *Tree) error {
 	replaced := map[*Node]bool{}
 	var visit func(dir *Node, prefix string) error
@@ -142,8 +139,8 @@ func (s *lister) addTree(tree *Tree) error {
 	return nil
 }
 
-// kindOf returns the kind of the change at the name of n; empty if nothing changes. was is
-// the regular file that the host has at this name, if n has replaced it, or else nil.
+// kindOf returns the kind of the change at the name of n; empty if nothing changes. was is the
+// regular file that the host has at this name, if n has replaced it; otherwise nil.
 func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 	switch {
 	case was != nil:
@@ -184,10 +181,10 @@ func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 	return "", nil
 }
 
-// Changes lists the changes that a commit would make, sorted by Path. It reads written
-// files, and compares them with those of the host. A set that has ended has no changes.
-// ctx cancels the comparison. The error wraps [policy.ErrChanged] if files of the host
-// cannot be compared any more.
+// Changes lists the changes that a commit would make, sorted by Path. It compares written
+// files with those of the host; ctx cancels that. A set that has ended has no changes. After
+// [Set.Fail] it only returns that error. The error wraps [policy.ErrChanged] if a file of the host
+// cannot be compared any more. Too many changes are an error, too.
 func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,8 +229,8 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 }
 
 // inRepository reports whether a file belongs to a repository whose files can make git run
-// something: a repository of the host, or one of a HEAD file in heads. moves is set for a
-// symbolic link, with which everything below its name changes.
+// something. The repository is on the host, or has one of the HEAD files in heads. moves is
+// set for a symbolic link, with which everything below its name changes.
 func inRepository(heads map[string]bool, path string, moves bool) bool {
 	return slices.ContainsFunc(paths.PossibleRepositories(paths.Guest(path), moves), func(dir string) bool {
 		head := filepath.Join(dir, "HEAD")
@@ -245,7 +242,7 @@ func inRepository(heads map[string]bool, path string, moves bool) bool {
 	})
 }
 
-// afterVersion returns the version of the file that a commit makes.
+// afterVersion returns the version of the file after a commit.
 func (c *change) afterVersion() *tool.Version {
 	v := c.tree.stagedVersion(c.n)
 	if c.isNewOnHost() || c.n.modeSet {
@@ -258,12 +255,11 @@ func (c *change) afterVersion() *tool.Version {
 	return v
 }
 
-// isNewOnHost reports whether a commit writes the node anew. It does not if the node was
-// written with the bytes it had.
+// isNewOnHost reports whether a commit writes the node anew. It does not if a file of the host
+// was only written with the bytes it had.
 func (c *change) isNewOnHost() bool { return c.n.fresh() && !c.onlyAttributes() }
 
-// onlyAttributes reports whether a file keeps its place and content, and only its times or
-// mode change.
+// onlyAttributes reports whether only the times or mode of a file change.
 func (c *change) onlyAttributes() bool {
 	return (c.kind == tool.TimesChanged || c.kind == tool.ModeChanged) && c.n == c.original
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// FileClockNow returns the time by the clock that stamps files: a later change of a file
-// has no earlier time of change. It waits until the clock has passed the last
-// [NoteWrite] of this process.
+// FileClockNow returns the time of the clock that stamps files. The next change of any file
+// gets this time or a later one. It waits until the clock has passed the latest [NoteWrite] of
+// this process.
 func FileClockNow() time.Time {
 	for {
 		var ts unix.Timespec
@@ -33,7 +33,7 @@ func FileClockNow() time.Time {
 	}
 }
 
-// lastWrite is the time of the last NoteWrite, in nanoseconds.
+// lastWrite is the time of the latest NoteWrite, in nanoseconds since 1970.
 var lastWrite atomic.Int64
 
 // NoteWrite notes for [FileClockNow] that this process has just changed files which a
@@ -41,15 +41,14 @@ var lastWrite atomic.Int64
 // clock, which the coarse one follows some milliseconds later.
 func NoteWrite() { lastWrite.Store(time.Now().UnixNano()) }
 
-// canRenameBetween reports whether files can be renamed from one directory to the other.
-// The kernel compares the mounts of the two before it looks for the names, so a rename of
-// missing names tells.
+// canRenameBetween reports whether files can be renamed from directory a to directory b. It
+// renames a missing name: the kernel compares the mounts before it looks for names.
 func canRenameBetween(a, b string) bool {
 	const none = "/.stockade-none"
 	return unix.Renameat2(unix.AT_FDCWD, a+none, unix.AT_FDCWD, b+none, unix.RENAME_NOREPLACE) == unix.ENOENT
 }
 
-// copyOwnerAndMode copies the mode of a directory to dir, and its owner if we are root.
+// copyOwnerAndMode gives dir the mode of another directory, and its owner if we are root.
 func copyOwnerAndMode(dir string, other os.FileInfo) error {
 	if os.Geteuid() == 0 {
 		st := other.Sys().(*syscall.Stat_t)
@@ -60,28 +59,25 @@ func copyOwnerAndMode(dir string, other os.FileInfo) error {
 	return os.Chmod(dir, other.Mode().Perm())
 }
 
-// sameOwner reports whether two files belong to the same user and group.
 func sameOwner(a, b os.FileInfo) bool {
 	x, y := a.Sys().(*syscall.Stat_t), b.Sys().(*syscall.Stat_t)
 	return x.Uid == y.Uid && x.Gid == y.Gid
 }
 
-// ownedByNonRoot reports whether the file belongs to the user of this process, and the
-// user is not root.
+// ownedByNonRoot reports whether our user owns the file and is not root.
 func ownedByNonRoot(fi os.FileInfo) bool {
 	uid := os.Geteuid()
 	return uid != 0 && fi.Sys().(*syscall.Stat_t).Uid == uint32(uid)
 }
 
-// Collect adds the files that an overlay has written to a layer as changes to a new set.
-// since is a result of [FileClockNow] from before the overlay was mounted. The overlay
-// must not be mounted any more. The error wraps [policy.ErrChanged] if somebody has
-// changed the same files of the host since then. The set owns the layer from now on, even
-// after an error.
+// Collect adds the files that an overlay has written to a layer as changes to the set. since
+// is a result of [FileClockNow] from before the overlay was mounted. The overlay must not be
+// mounted any more. The error wraps [policy.ErrChanged] if somebody has changed the same files
+// of the host since then. The set owns the layer from now on, even after an error.
 //
 // The format is that of the kernel with the option userxattr, see
-// Documentation/filesystems/overlayfs.rst: a removed file is a character device 0/0, and
-// a directory that hides the entries of the host has the attribute user.overlay.opaque.
+// Documentation/filesystems/overlayfs.rst: a removed file is a character device 0/0, and a
+// directory that hides the entries of the host has the attribute user.overlay.opaque.
 func (s *Set) Collect(ctx context.Context, layer *Layer, since time.Time) error {
 	s.layers = append(s.layers, layer)
 	root, info, err := rootedfs.Open(layer.Host)
@@ -111,25 +107,24 @@ func (s *Set) Collect(ctx context.Context, layer *Layer, since time.Time) error 
 	return nil
 }
 
-// collector is one run of [Set.Collect].
 type collector struct {
 	ctx     context.Context
 	tree    *Tree
 	layer   *Layer
-	since   int64 // nanoseconds
+	since   int64 // start of the command, in nanoseconds since 1970
 	cur     *Cursor
-	byInode map[uint64]*Node // files with several names, by inode
-	names   int              // number of names so far; limit: maxCollected
-	depth   int              // number of directories above; limit: maxDepth
+	byInode map[uint64]*Node // files of the layer with several names, by inode
+	names   int              // number of names so far, at most maxCollected
+	depth   int              // number of directories above, at most maxDepth
 }
 
 // clash returns an error that wraps [policy.ErrChanged], for a file that somebody else has
-// changed while the command ran.
+// changed while the command ran. how describes the change.
 func (c *collector) clash(rel, how string) error {
 	return fmt.Errorf("%s: %w: %s", c.tree.hostPath(rel), policy.ErrChanged, how)
 }
 
-// refuseChanged returns an error if the file of a node has changed since the command began.
+// refuseChanged returns a clash if live, the state of n, has changed since the command began.
 func (c *collector) refuseChanged(n *Node, live os.FileInfo) error {
 	if rootedfs.StatOf(live).Ctim >= c.since {
 		return c.clash(n.Path(), "while the command ran")
@@ -141,13 +136,13 @@ func (c *collector) refuseChanged(n *Node, live os.FileInfo) error {
 type upperEntry struct {
 	name string
 	st   unix.Stat_t
-	n    *Node       // the node of the same name on the host; nil if there is none
+	n    *Node       // the node of the same name on the host; nil: none
 	live os.FileInfo // the present state of n; nil without n
 }
 
-// collectDir takes over the entries of a directory of the upper layer, and closes fd. dir
-// is the node of the directory, and rel its path in the layer. opaque is set if entries of
-// the host do not show through it.
+// collectDir takes over the entries of a directory of the upper layer, and closes its
+// descriptor fd. dir is the node of the directory, and rel its path in the layer. opaque is
+// set if entries of the host do not show through the directory.
 func (c *collector) collectDir(dir *Node, fd int, rel string, opaque bool) error {
 	f := os.NewFile(uintptr(fd), rel)
 	defer f.Close()
@@ -195,7 +190,7 @@ func (c *collector) collectDir(dir *Node, fd int, rel string, opaque bool) error
 	return nil
 }
 
-// count counts a name. It returns an error when there are too many, or ctx is done.
+// count counts a name. More than maxCollected, and the end of ctx, are errors.
 func (c *collector) count() error {
 	if c.names++; c.names > maxCollected {
 		return fmt.Errorf("%w: more than %d files and directories", errTooMuch, maxCollected)
@@ -203,7 +198,7 @@ func (c *collector) count() error {
 	return c.ctx.Err()
 }
 
-// lookUp fills in the other fields of e, of which name is set.
+// lookUp sets the fields of e other than name.
 func (c *collector) lookUp(dir *Node, fd int, e *upperEntry) (err error) {
 	if err := c.count(); err != nil {
 		return err
@@ -218,7 +213,8 @@ func (c *collector) lookUp(dir *Node, fd int, e *upperEntry) (err error) {
 	return err
 }
 
-// collectFile takes over an entry that is no directory.
+// collectFile takes over an entry that is no directory. dir and fd are its directory, and rel
+// its path in the layer.
 func (c *collector) collectFile(dir *Node, fd int, rel string, e upperEntry) error {
 	st := &e.st
 	kind := st.Mode & unix.S_IFMT
@@ -283,7 +279,7 @@ func (c *collector) collectFile(dir *Node, fd int, rel string, e upperEntry) err
 	return nil
 }
 
-// noteHardLink sets the hardLink of all nodes that are one file, by its inode.
+// noteHardLink sets the hardLink of nodes that are one file, found by its inode.
 func (c *collector) noteHardLink(n *Node, st *unix.Stat_t) {
 	if st.Nlink < 2 {
 		return
@@ -295,7 +291,7 @@ func (c *collector) noteHardLink(n *Node, st *unix.Stat_t) {
 }
 
 // grantAccess adds the mode bits need to a file of the upper layer, so that we can read it,
-// and removes its set-id bits. u.tempMode is set if bits were added.
+// and removes its set-id bits. It sets u.tempMode if it has added bits.
 func (c *collector) grantAccess(fd int, name string, st *unix.Stat_t, u *upper, need uint32) error {
 	want := st.Mode & 0o777
 	u.tempMode = want&need != need
@@ -305,8 +301,7 @@ func (c *collector) grantAccess(fd int, name string, st *unix.Stat_t, u *upper, 
 	return unix.Fchmodat(fd, name, want, 0)
 }
 
-// collectModified takes over a regular file that the host has, too. [Set.Changes] finds out
-// whether the two differ.
+// collectModified takes over a regular file that the host has. [Set.Changes] compares the two.
 func (c *collector) collectModified(n *Node, live os.FileInfo, mode fs.FileMode, u *upper, st *unix.Stat_t) error {
 	if err := c.refuseChanged(n, live); err != nil {
 		return err
@@ -321,8 +316,7 @@ func (c *collector) collectModified(n *Node, live os.FileInfo, mode fs.FileMode,
 	return nil
 }
 
-// collectSameLink takes over the times of a symbolic link that has the same target on the
-// host.
+// collectSameLink takes over the times of a symbolic link whose target stays.
 func (c *collector) collectSameLink(n *Node, live os.FileInfo, u *upper) error {
 	if u.times.mtim == rootedfs.StatOf(live).Mtim {
 		return nil
@@ -335,8 +329,8 @@ func (c *collector) collectSameLink(n *Node, live os.FileInfo, u *upper) error {
 	return nil
 }
 
-// collectRemoved removes a node of the host from the tree, with all its entries, unless
-// somebody has changed it since the command began. It does nothing if n is nil.
+// collectRemoved removes a node of the host from the tree, with all its entries. If somebody
+// has changed it since the command began, it returns a clash. It does nothing if n is nil.
 func (c *collector) collectRemoved(n *Node, live os.FileInfo) error {
 	if n == nil {
 		return nil
@@ -355,8 +349,7 @@ func (c *collector) collectRemoved(n *Node, live os.FileInfo) error {
 	return nil
 }
 
-// removeHidden removes the entries of a directory of the host from the tree, except those
-// whose names are in kept.
+// removeHidden removes the host's entries of a directory from the tree, except names in kept.
 func (c *collector) removeHidden(dir *Node, kept map[string]bool) error {
 	if c.depth++; c.depth > maxDepth {
 		return unix.ENAMETOOLONG
@@ -451,7 +444,7 @@ func (c *collector) collectSubdir(dir *Node, fd int, rel string, e upperEntry, h
 	return c.collectDir(n, sub, rel, opaque && merged)
 }
 
-// create attaches a new node under a name that the host does not have.
+// create makes a node of the layer under a name that the host does not have.
 func (c *collector) create(dir *Node, name string, mode fs.FileMode, u *upper) (*Node, error) {
 	if err := c.tree.reserveName(dir, name, nil); err != nil {
 		return nil, err
@@ -464,8 +457,8 @@ func (c *collector) create(dir *Node, name string, mode fs.FileMode, u *upper) (
 	return n, nil
 }
 
-// refuseVanished returns an error for a file that was copied up from a file which somebody
-// has removed from the host since.
+// refuseVanished returns a clash for a file that the overlay has copied from a file of the
+// host which somebody has removed since.
 func (c *collector) refuseVanished(dir *Node, fd int, name, rel string) error {
 	if dir.origin == nil {
 		return nil
@@ -490,7 +483,7 @@ func readlink(dir int, name string) (string, error) {
 }
 
 // prepareForRename removes the attributes of the overlay from a file of the upper layer,
-// before it is renamed to the host. If wait is set, it waits until the disk has the file.
+// before its rename to the host. If wait is set, it waits until the disk has the file.
 func (u *upper) prepareForRename(wait bool) error {
 	fd, err := unix.Open(u.path(), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == unix.ELOOP && u.target != "" {

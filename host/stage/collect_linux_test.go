@@ -127,9 +127,8 @@ func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	return o, s
 }
 
-// modesOnTop changes modes, and the content of directories and files whose modes forbid it
-// to their owner: the command has changed the modes meanwhile. TestAsNobody runs it without
-// root.
+// modesOnTop changes modes, and the content of directories and files whose modes forbid it to
+// their owner: the command has changed the modes meanwhile. TestAsNobody runs it without root.
 func modesOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	t.Helper()
 	w := newWorld(t)

@@ -13,13 +13,13 @@ import (
 // ErrDropped is returned by [Set.Commit] after [Set.Drop].
 var ErrDropped = errors.New("the stage was dropped")
 
-// CommitError is the error of a commit that has begun to change the host. If Left is
-// empty, everything is as it was before.
+// CommitError is the error of a commit that has begun to change the host. If Left is empty,
+// everything on the host is as it was before.
 type CommitError struct {
 	Op   string // the operation that failed
 	Path string // its file or directory on the host
 	Err  error
-	// Left describes each step that could not be put back, and why. If Done is set, all
+	// Left describes the steps that could not be put back, with reasons. If Done is set, all
 	// changes are made, and Left lists what could not be tidied up.
 	Left []string
 	Done bool
@@ -35,15 +35,14 @@ func (e *CommitError) Error() string {
 
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// Commit makes the changes on the host, all or none. It is refused if anything that
-// was changed, replaced or removed, or the place of something new, differs from what
-// the call has seen, or if the changes are not those that [Set.Changes] has listed
-// last. The error then wraps [policy.ErrChanged]. A later error puts everything back;
-// see [CommitError].
+// Commit makes the changes on the host, all or none. It is refused if anything that was
+// changed, replaced or removed, or the place of something new, differs from what the call has
+// seen, or if the changes are not those that the latest [Set.Changes] has listed. The error
+// then wraps [policy.ErrChanged]. A later error puts everything back; see [CommitError].
 //
-// A commit that succeeded ends the set, and further calls return nil. After an error
-// the set is as before: Drop it, or try again. ctx can cancel a commit until names
-// are exchanged.
+// A commit that has made all changes ends the set, and further calls return its result. After
+// any other error the set is as before: Drop it, or try again. ctx can cancel a commit until
+// names are exchanged.
 func (s *Set) Commit(ctx context.Context) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,11 +81,11 @@ type commit struct {
 	op, path      string             // the current operation and its file, for the error
 	doneSteps     []*step            // steps that were done, in order
 	preparedSteps []*step            // steps that made files, and steps of unlock
-	removals      []removal          // files to be removed at the end
-	movedTo       map[*Node]location // places of nodes that the commit has moved
+	removals      []removal          // files that tidy removes
+	movedTo       map[*Node]location // places of nodes that the commit has moved or made
 	finalModes    []finalMode        // the deepest directory first
 	journal       journal
-	cursors       map[*Tree]*Cursor
+	cursors       map[*Tree]*Cursor // for lstat
 }
 
 func (c *commit) close() {
@@ -98,7 +97,7 @@ func (c *commit) close() {
 	}
 }
 
-// begin notes the operation that comes next, for errors. Tests make it fail.
+// begin sets the operation and the path that errors name. In tests a hook can make it fail.
 func (c *commit) begin(op, path string) error {
 	c.op, c.path = op, path
 	if c.s.stepHook != nil {
@@ -107,7 +106,7 @@ func (c *commit) begin(op, path string) error {
 	return nil
 }
 
-// beginAt calls begin for a node, and returns the location of the node on the host.
+// beginAt calls begin for a node, and returns the node's location on the host.
 func (c *commit) beginAt(op string, tree *Tree, n *Node) (location, error) {
 	if err := c.begin(op, tree.hostPath(n.Path())); err != nil {
 		return location{}, err
@@ -116,7 +115,7 @@ func (c *commit) beginAt(op string, tree *Tree, n *Node) (location, error) {
 	return location{h, n.name}, err
 }
 
-// run does all phases, and puts them back if one fails.
+// run does all phases. If one after the first verify fails, it puts everything back.
 func (c *commit) run() error {
 	if c.s.failure != nil {
 		return c.s.failure
@@ -142,8 +141,8 @@ func (c *commit) run() error {
 	return c.tidy()
 }
 
-// changedError returns an error that wraps [policy.ErrChanged]. how describes the
-// difference.
+// changedError returns an error that wraps [policy.ErrChanged]. how describes the difference
+// to the earlier state of the file.
 func (c *commit) changedError(path, how string) error {
 	return fmt.Errorf("commit: %s: %w: %s", path, policy.ErrChanged, how)
 }

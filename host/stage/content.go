@@ -5,12 +5,12 @@ import (
 	"os"
 )
 
-// content is the content of a staged file: the blocks that were written, over an original.
+// content is the content of a staged file: written blocks, over the bytes of an original.
 type content struct {
 	a         *arena
 	size      int64
-	baseBytes int64           // length of the part of the original that still counts; zero without an original
-	blocks    map[int64]int64 // slots in the arena, by the number of the block in the file
+	baseBytes int64           // first bytes of the original that remain: its size, or less after a truncation
+	blocks    map[int64]int64 // slots in the arena, by the number of the block in the file, from 0 on
 }
 
 // newContent returns content that equals an original of size bytes.
@@ -18,8 +18,8 @@ func newContent(a *arena, size int64) *content {
 	return &content{a: a, size: size, baseBytes: size, blocks: map[int64]int64{}}
 }
 
-// run returns the number of bytes from off on that lie in one piece, at most n. slot is
-// their first slot. If staged is not set, the bytes are those of the original, or zero.
+// run returns the length of the bytes from off on that lie in one piece, at most n. slot is
+// their first slot; if staged is false, they are of the original, or zeros beyond baseBytes.
 func (c *content) run(off, n int64) (slot int64, staged bool, length int64) {
 	first := off / blockBytes
 	slot, staged = c.blocks[first]
@@ -34,7 +34,7 @@ func (c *content) run(off, n int64) (slot int64, staged bool, length int64) {
 	return slot, staged, min(length, n)
 }
 
-// readAt is [io.ReaderAt] over an original, which may be nil if baseBytes is zero.
+// readAt is [io.ReaderAt] for the content over base, which may be nil if baseBytes is zero.
 func (c *content) readAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 	if off >= c.size {
 		return 0, io.EOF
@@ -60,7 +60,7 @@ func (c *content) readAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 	return done, err
 }
 
-// readBase fills p with bytes of the original, and with zeros where it does not count.
+// readBase fills p with bytes of the original from off on, and with zeros beyond baseBytes.
 func (c *content) readBase(base io.ReaderAt, p []byte, off int64) error {
 	have := int(min(max(c.baseBytes-off, 0), int64(len(p))))
 	clear(p[have:])
@@ -69,16 +69,15 @@ func (c *content) readBase(base io.ReaderAt, p []byte, off int64) error {
 	}
 	n, err := readFull(base, p[:have], off)
 	if err == io.EOF {
-		// Somebody has truncated the original on the host, and the commit will refuse
-		// the change.
+		// The host has truncated the original. The commit will refuse the change.
 		clear(p[n:have])
 		return nil
 	}
 	return err
 }
 
-// readFull reads all of p and returns no error then. The error is io.EOF if there are fewer
-// bytes.
+// readFull fills p from the offset off on. Unlike ReadAt it returns no error if it could fill
+// p. If there are fewer bytes, the error is io.EOF.
 func readFull(r io.ReaderAt, p []byte, off int64) (int, error) {
 	n, err := r.ReadAt(p, off)
 	if n == len(p) {
@@ -87,14 +86,12 @@ func readFull(r io.ReaderAt, p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// writeAt writes p at off. base is the original, for the parts of blocks that p does not
-// cover.
+// writeAt writes p at off. base is the original, for blocks of which p covers only a part.
 func (c *content) writeAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 	done := 0
 	var full error
 	for done < len(p) {
-		// All new blocks of p get their slots first, so that p usually lies in one
-		// piece.
+		// All new blocks of p get their slots first, so that p usually lies in one piece.
 		end := off + int64(len(p)-done)
 		for b := off / blockBytes; b*blockBytes < end; b++ {
 			if err := c.stage(base, b, off, end); err != nil {
@@ -117,7 +114,8 @@ func (c *content) writeAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 	return done, full
 }
 
-// stage gives block b a slot, and copies the bytes of the original outside of [from, to).
+// stage gives block b a slot, unless it has one, and copies the bytes of the original outside
+// of the offsets [from, to), which are written next.
 func (c *content) stage(base io.ReaderAt, b, from, to int64) error {
 	if _, ok := c.blocks[b]; ok {
 		return nil
@@ -141,8 +139,7 @@ func (c *content) stage(base io.ReaderAt, b, from, to int64) error {
 	return nil
 }
 
-// truncate changes the size. If the file grows again, the part that was cut off reads as
-// zeros.
+// truncate changes the size in bytes. If the file grows again, the new part is zeros.
 func (c *content) truncate(size int64) error {
 	if size < c.size {
 		whole := (size + blockBytes - 1) / blockBytes
@@ -168,7 +165,6 @@ func (c *content) truncate(size int64) error {
 	return nil
 }
 
-// free gives all blocks back to the arena.
 func (c *content) free() {
 	for _, slot := range c.blocks {
 		c.a.freeSlot(slot)
@@ -179,7 +175,7 @@ func (c *content) free() {
 // contentReader reads content over its original. If c is nil, it reads the original alone.
 type contentReader struct {
 	c    *content
-	base *os.File // the original; nil if there is none
+	base *os.File // the original; nil: there is none
 }
 
 func (o contentReader) ReadAt(p []byte, off int64) (int, error) {

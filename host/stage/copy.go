@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// copy writes the content of a node to a file. The unchanged part of a large file is copied
-// by the kernel, on some file systems by reference, and holes stay holes.
+// copy writes the content of a node to a new file. The kernel copies the unchanged part of a
+// large file, on some file systems by reference, and holes stay holes.
 func (c *commit) copy(tree *Tree, n *Node, to *os.File) error {
 	if n.upper != nil {
 		from, err := n.upper.open()

@@ -12,11 +12,10 @@ import (
 // Cursor looks up nodes of a tree. It keeps a directory of the host open, so that the next
 // lookup there need not start at the top. One goroutine uses a cursor at a time.
 type Cursor struct {
-	tree *Tree
-	at   *Node
-	root rootedfs.Root
-	// strict refuses a symbolic link on the way, even one that leads to the same directory.
-	strict bool
+	tree   *Tree
+	at     *Node // the current directory
+	root   rootedfs.Root
+	strict bool // refuses a symbolic link on the way, even one that leads to the same directory
 }
 
 // Cursor returns a cursor at the top of the tree. The caller must Close it.
@@ -25,7 +24,8 @@ func (tree *Tree) Cursor() *Cursor { return &Cursor{tree: tree, at: tree.top, ro
 // Close closes the open directory. The cursor is at the top then, and may be used again.
 func (c *Cursor) Close() { c.set(c.tree.top, c.tree.root) }
 
-// set makes r, which is open on n, the current directory, and closes the last one.
+// set makes r, which is open on n, the current directory. It closes the directory that was
+// current before, unless that is the top of the tree or r itself.
 func (c *Cursor) set(n *Node, r rootedfs.Root) {
 	if c.root != c.tree.root && c.root != r {
 		_ = c.root.Close()
@@ -33,8 +33,8 @@ func (c *Cursor) set(n *Node, r rootedfs.Root) {
 	c.at, c.root = n, r
 }
 
-// moveTo opens the directory of the host that is the origin of a node. The error is EAGAIN
-// if it, or a directory on the way, is another one by now.
+// moveTo makes the host's directory of a node the current directory. The error is EAGAIN if
+// the host has another file in its place, or in that of a directory on the way.
 func (c *Cursor) moveTo(dir *Node) error {
 	switch {
 	case c.at == dir:
@@ -63,8 +63,9 @@ func (c *Cursor) moveTo(dir *Node) error {
 	return nil
 }
 
-// Child returns the node of a name in a directory, and the present state of its origin; nil
-// if it has none. The error wraps [fs.ErrNotExist] if the name is free.
+// Child returns the node of a name in a directory, and the present state of its origin; nil if
+// it has none. The error wraps [fs.ErrNotExist] if the name is free, and is EAGAIN if the host
+// has another directory by now.
 func (c *Cursor) Child(dir *Node, name string) (*Node, os.FileInfo, error) {
 	n, known := dir.children[name]
 	if !known && (dir.origin == nil || dir.displaced[name] != nil) {
@@ -104,7 +105,7 @@ func (c *Cursor) Child(dir *Node, name string) (*Node, os.FileInfo, error) {
 }
 
 // StatOrigin returns the present state of the origin of a node; nil if it has none. If the
-// host has another file there, the result is the state that the node was made with.
+// host has another file there, or none, the result is the state that the node was made with.
 func (c *Cursor) StatOrigin(n *Node) (os.FileInfo, error) {
 	switch {
 	case n.origin == nil:
@@ -122,8 +123,8 @@ func (c *Cursor) StatOrigin(n *Node) (os.FileInfo, error) {
 	return fi, nil
 }
 
-// open opens the origin of a node, without following a symbolic link, and returns its state.
-// The error is EAGAIN if the host has another file there.
+// open opens the origin of a node for reading, without following a symbolic link, and returns
+// its state. The error is EAGAIN if the host has another file there.
 func (c *Cursor) open(n *Node) (*os.File, os.FileInfo, error) {
 	dir, name := n.origin.dir, n.origin.name
 	if dir == nil {
@@ -165,7 +166,7 @@ func (c *Cursor) Readlink(n *Node) (string, error) {
 	return c.root.Readlink(n.origin.name)
 }
 
-// list opens a directory of the host to list its entries, and returns its state.
+// list opens a directory of the host for the caller to list and close, and returns its state.
 func (c *Cursor) list(n *Node) (*os.File, os.FileInfo, error) {
 	if err := c.moveTo(n); err != nil {
 		return nil, nil, err

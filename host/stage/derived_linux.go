@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaveOut removes a file from the upper layer, so that no commit makes it. A file of the
-// host with the same name counts as removed.
+// leaveOut removes a file from the upper layer, so that no commit makes it. A file of the host
+// with the same name counts as removed.
 func (c *collector) leaveOut(fd int, e upperEntry) error {
 	if err := c.collectRemoved(e.n, e.live); err != nil {
 		return err
@@ -17,10 +17,10 @@ func (c *collector) leaveOut(fd int, e upperEntry) error {
 	return unix.Unlinkat(fd, e.name, 0)
 }
 
-// derived reports whether a file of a repository is one that git derives from others, to
-// find objects faster, and trusts: a commit-graph, a multi-pack-index, a reverse index or a
-// bitmap of a pack. If a command has written such a file, it is left out: it could claim
-// anything, and git can do without.
+// derived reports whether a file of a repository is one that git derives from others, to find
+// objects faster, and trusts: a commit-graph, a multi-pack-index, a reverse index or a bitmap
+// of a pack. If a command has written such a file, it is left out: it could claim anything,
+// and git can do without.
 func (c *collector) derived(rel string) bool {
 	name := filepath.ToSlash(c.tree.hostPath(rel))
 	i := strings.LastIndex(name, "/objects/")

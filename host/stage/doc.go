@@ -10,12 +10,11 @@
 //
 // # Words
 //
-// A [Node] is a file, directory or symbolic link of a tree. Its origin is the file,
-// directory or link that the host has, at the place where it was found; a node that
-// was made in the tree has no origin. The content of a node is the blocks of 4 KiB
-// that were written to it. They lie over the bytes of the origin, which stay where
-// they are. A [Cursor] finds nodes by their names in the tree, and asks the host
-// each time about everything that is not staged.
+// A [Node] is a file, directory or symbolic link of a tree. Its origin is the file, directory
+// or link that the host has, at the place where it was found; a node that was made in the tree
+// has no origin. The content of a node is the blocks of 4 KiB that were written to it. They
+// lie over the bytes of the origin, which stay where they are. A [Cursor] finds nodes by their
+// names in the tree, and asks the host each time about everything that is not staged.
 //
 // # Changes
 //
@@ -24,11 +23,10 @@
 // that was overwritten with the bytes it had. A temporary file that was renamed
 // over another file is a modification of the other file.
 //
-// To change a little of a large file costs a little, on every file system. A commit
-// writes the file anew, because nothing less can be undone; it lets the kernel copy
-// the bytes that did not change. Content is in memory first. When it grows, it moves
-// to a file without a name in a private directory, so a crash leaves nothing but
-// that directory, empty.
+// To change a little of a large file costs a little, on every file system. A commit writes the
+// file anew, because nothing less can be undone; it lets the kernel copy the bytes that did
+// not change. Content is in memory first. When it grows, it moves to a file without a name in
+// a private directory, so a crash leaves nothing but that directory, empty.
 //
 // A process changes a tree through an overlay mount of the kernel, which writes to a
 // [Layer] of an area. [Set.Collect] makes changes of the set from the files in the
@@ -37,32 +35,29 @@
 //
 // # Commit
 //
-// A commit has four phases. First it compares everything that was changed, replaced
-// or removed with the present state of the host: by identity, size, mode and the
-// times of modification and of change, and by content if a file was read and has at
-// most 4 MiB. Second it writes new files under temporary names beside their targets.
-// Third it exchanges names, in directories that it holds open. Last it removes what
-// was replaced. Until the last phase it can put everything back, with one exception:
-// a file that others have changed after the commit put it in place stays as it is,
-// and the original stays under a temporary name, which the error gives. A process
-// that is killed in the middle leaves a journal in the area. The next [NewArea]
-// reads the journal and puts the steps back or, if all were done, tidies up. A crash
+// A commit has four phases. First it compares everything that was changed, replaced or removed
+// with the present state of the host: by identity, size, mode and the times of modification
+// and of change, and by content if a file was read and has at most 4 MiB. Second it writes new
+// files under temporary names beside their targets. Third it exchanges names, in directories
+// that it holds open. Last it removes what was replaced. Until the last phase it can put
+// everything back, with one exception: a file that others have changed after the commit put it
+// in place stays as it is, and the original stays under a temporary name, which the error
+// gives. A process that is killed in the middle leaves a journal in the area. The next
+// [NewArea] reads the journal and puts the steps back or, if all were done, tidies up. A crash
 // of the system can leave files named .stockade-*.tmp.
 //
-// Directories of an overlay get their modes last, because a mode may take away our
-// right to make something in the directory. If a directory of our own does not let us
-// change its entries, the commit takes the right meanwhile: the command must have
-// done the same. Entries of a directory that we cannot look into cannot be compared,
-// so a change of them is refused. A file that we cannot read counts as modified once
-// it was written, whatever its content is.
+// Directories of an overlay get their modes last, because a mode may take away our right to
+// make something in the directory. If a directory of our own does not let us change its
+// entries, the commit takes the right meanwhile: the command must have done the same. Entries
+// of a directory that we cannot look into cannot be compared, so a change of them is refused.
+// A file that we cannot read counts as modified once it was written, whatever its content is.
 //
-// A file or directory that moves to a free name does so in one step. A symbolic link
-// that is moved, by itself or with its directory, keeps its text, and may lead
-// outside of the tree from its new place. Owner and mode are kept, and the mode
-// belongs to the name: a file that takes the place of another has the mode of the
-// other until it leaves that place. On Linux a modified file also keeps its ACLs and
-// extended attributes, as far as the host permits. A modified file becomes another
-// inode.
+// A file or directory that moves to a free name does so in one step. A symbolic link that is
+// moved, by itself or with its directory, keeps its text, and may lead outside of the tree
+// from its new place. Owner and mode are kept, and the mode belongs to the name: a file that
+// takes the place of another has the mode of the other until it leaves that place. On Linux a
+// modified file also keeps its ACLs and extended attributes, as far as the host permits. A
+// modified file becomes another inode.
 //
 // # Errors
 //

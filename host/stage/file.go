@@ -7,8 +7,7 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// File is an open file of a tree. One goroutine at a time may use it; only Close may be
-// called from another one.
+// File is an open file of a tree, for one goroutine at a time. Any goroutine may call Close.
 type File struct {
 	tree *Tree
 	n    *Node
@@ -17,9 +16,9 @@ type File struct {
 	closed atomic.Bool
 }
 
-// OpenFile opens a regular file with the flags of [os.OpenFile], and returns its state. A
-// file with several hard links is refused if the flags allow a change. O_CREATE, O_EXCL
-// and O_APPEND have no other effect. The caller must Release and Close the file.
+// OpenFile opens a regular file with the flags of [os.OpenFile], and returns its state. A file
+// with several hard links is EACCES if the flags allow a change. O_CREATE, O_EXCL and O_APPEND
+// have no other effect. The caller must Release and Close the file.
 func (tree *Tree) OpenFile(n *Node, flag int) (*File, Info, error) {
 	access := flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)
 	change := access != os.O_RDONLY || flag&(os.O_CREATE|os.O_TRUNC|os.O_APPEND) != 0
@@ -50,8 +49,8 @@ func (tree *Tree) OpenFile(n *Node, flag int) (*File, Info, error) {
 	return f, info, nil
 }
 
-// openOrigin opens the origin of a file for reading. If change is set, it refuses a file
-// with several hard links. If write is set, it checks that the user may write the file.
+// openOrigin opens the origin of a file for reading. If change is set, it refuses a file with
+// several hard links. If write is set, it checks that the user may write the file.
 func (tree *Tree) openOrigin(n *Node, change, write bool) (*os.File, os.FileInfo, error) {
 	cur := tree.Cursor()
 	defer cur.Close()
@@ -72,10 +71,10 @@ func (tree *Tree) openOrigin(n *Node, change, write bool) (*os.File, os.FileInfo
 	return file, fi, nil
 }
 
-// ended reports whether the file was closed or its set has ended.
 func (f *File) ended() bool { return f.closed.Load() || f.tree.set.Ended() }
 
-// live returns the present state of the file of the host; nil if there is none.
+// live returns the present state of the host's file; nil if there is none. After the end of
+// the file or its set the error is [os.ErrClosed].
 func (f *File) live() (os.FileInfo, error) {
 	if f.ended() {
 		return nil, os.ErrClosed
@@ -124,7 +123,7 @@ func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	return f.n.data.writeAt(f.base, p, off)
 }
 
-// Truncate changes the size, in bytes. A larger file ends with zeros.
+// Truncate changes the size to a number of bytes. A larger file ends with zeros.
 func (f *File) Truncate(size int64) error {
 	if err := f.beginChange(); err != nil {
 		return err
@@ -132,7 +131,7 @@ func (f *File) Truncate(size int64) error {
 	return f.n.data.truncate(size)
 }
 
-// SetTimes sets the times, see [Tree.SetTimes]. info is the result of Stat.
+// SetTimes sets the times, see [Tree.SetTimes]. info is a result of Stat.
 func (f *File) SetTimes(info Info, atim, mtim int64) error {
 	if f.base != nil {
 		if err := rootedfs.RefuseHardLinks(f.base, info.Live); err != nil {
@@ -144,7 +143,7 @@ func (f *File) SetTimes(info Info, atim, mtim int64) error {
 }
 
 // Release gives up the file. Its user calls it exactly once, before or after Close. The
-// content of a removed file is freed with its last handle.
+// content of a removed file is freed when its last open File is released.
 func (f *File) Release() {
 	if f.n.opens--; f.n.opens == 0 && f.n.gone && f.n.data != nil {
 		f.n.data.free()

@@ -9,29 +9,28 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// ownerRights are the permissions that the owner of a directory needs to look into it and
-// to change its entries, unless the owner is root.
+// ownerRights are the permissions that the owner of a directory needs to look into it and to
+// change its entries; root needs none.
 const ownerRights fs.FileMode = 0o700
 
-// lacksOwnerRights reports whether a directory is ours, and its mode lacks ownerRights.
+// lacksOwnerRights reports whether our user, not root, owns a directory and lacks ownerRights.
 func lacksOwnerRights(fi os.FileInfo) bool {
 	return ownedByNonRoot(fi) && fi.Mode()&ownerRights != ownerRights
 }
 
 // finalMode is the mode of a directory of the host that the commit sets at the end, because
-// the mode may take the right away to change entries.
+// the mode may take away the right to change entries.
 type finalMode struct {
 	at     location
 	n      *Node
-	path   string // on the host
-	unlock bool   // ownerRights were added
-	mode   fs.FileMode
+	path   string      // path of the directory on the host
+	unlock bool        // unlock adds ownerRights until then
+	mode   fs.FileMode // the mode at the end
 }
 
-// identity returns the identity of the directory.
 func (m *finalMode) identity() identity { return identityOf(m.n.origin.info, false) }
 
-// unlock fills c.finalModes. To directories of overlays that lack ownerRights it adds them:
+// unlock sets c.finalModes. It adds ownerRights to the directories of overlays that lack them:
 // the command has changed entries there, so it must have done the same.
 func (c *commit) unlock() error {
 	trees, unlock := map[*Node]*Tree{}, map[*Node]bool{}
@@ -82,8 +81,7 @@ func (c *commit) unlock() error {
 	return nil
 }
 
-// noteModes writes the final modes to the journal, so that a process that finds the journal
-// sets them.
+// noteModes writes the final modes to the journal, for a process that finds the journal.
 func (c *commit) noteModes() error {
 	for _, m := range c.finalModes {
 		if err := c.begin("note the mode of", m.path); err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// handle is an open directory of the host. It follows the directory when it is moved. It
-// has only one descriptor, because a commit keeps all directories open that it touches.
+// handle is an open directory of the host. It follows the directory when it is moved. It has
+// only one descriptor, because a commit keeps all directories open that it touches.
 type handle struct {
 	c    *commit
 	node *Node // nil for a directory outside of all trees
 	tree *Tree
 	root rootedfs.Root // nil after close
-	path string
-	// The location and the state of a directory that was prepared.
+	path string        // path on the host when it was opened
+	// For a directory that the commit has made: its location and state then.
 	up   location
 	info os.FileInfo
 }
@@ -31,12 +31,11 @@ type location struct {
 
 func (p location) String() string { return p.dir.path + string(os.PathSeparator) + p.name }
 
-// lstat returns the state of the file that has the name now.
 func (p location) lstat() (os.FileInfo, error) {
 	return p.dir.root.Lstat(p.name)
 }
 
-// currentPath returns the present path of the directory.
+// currentPath returns the present path of the directory on the host.
 func (h *handle) currentPath() string {
 	if h.node == nil {
 		return h.path
@@ -44,7 +43,7 @@ func (h *handle) currentPath() string {
 	return h.c.currentPath(h.tree, h.node)
 }
 
-// currentPath returns the present path of the origin of a node.
+// currentPath returns the present path on the host of the origin of a node.
 func (c *commit) currentPath(tree *Tree, n *Node) string {
 	if at, ok := c.movedTo[n]; ok {
 		return filepath.Join(at.dir.currentPath(), at.name)
@@ -62,8 +61,7 @@ func (h *handle) close() {
 	}
 }
 
-// reopen opens a prepared directory again after close, at the place where it was prepared.
-// done closes it.
+// reopen opens a directory again that the commit has made and closed. done closes it.
 func (h *handle) reopen() (_ rootedfs.Root, done func(), _ error) {
 	if h.root != nil {
 		return h.root, func() {}, nil
@@ -110,8 +108,8 @@ func (h *handle) withFile(do func(*os.File) error) error {
 	return errors.Join(do(file), file.Close())
 }
 
-// dir returns a handle of a directory of the host, which must be at the place where the call
-// has found it. Handles stay open until the commit ends.
+// dir returns a handle of a directory of the host, open until the commit ends. The error wraps
+// [policy.ErrChanged] if the directory is not at the place where the call has found it.
 func (c *commit) dir(tree *Tree, n *Node) (*handle, error) {
 	if h := c.dirs[n]; h != nil {
 		return h, nil

@@ -15,24 +15,23 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// journalName is the name of the file in the private directory of a set that lists the
-// steps of a commit. The file exists only during the commit.
+// journalName is the name of the journal in a set's private directory, during a commit.
 const journalName = "journal"
 
-// journal is the file by which a later process can finish a commit that was killed. It has
-// a line of JSON for each step, written before the step is done, and a last line with done
-// when all steps are done. It is not synchronized: data that a process has written
-// outlives the process. After a crash of the system the last lines may be missing.
+// journal is the file by which a later process can finish a commit that was killed. It has a
+// line of JSON for each step, written before the step is done, and at the end a line with done
+// when all steps are done. It is not synchronized: data that a process has written outlives the
+// process. After a crash of the system the last lines may be missing.
 type journal struct {
 	set  *Set
-	file *os.File
+	file *os.File // nil before the first line
 }
 
 // journalLine is a line of the journal: a step, the end of all steps (Done), or a step that
-// was undone (Back).
+// was undone (Back). The fields of a step are those of the type step.
 type journalLine struct {
 	Done         bool        `json:"done,omitempty"`
-	Back         int         `json:"back,omitempty"` // number of the step that was undone, from 1 on
+	Back         int         `json:"back,omitempty"` // number of the step that was undone, from 1 on; 0: none
 	Op           operation   `json:"op,omitempty"`
 	FromDir      rawName     `json:"from_dir,omitempty"`
 	From         rawName     `json:"from,omitempty"`
@@ -41,13 +40,12 @@ type journalLine struct {
 	ToIdentity   identity    `json:"comes"`
 	FromIdentity identity    `json:"goes"`
 	Mode         fs.FileMode `json:"mode,omitempty"`
-	Accessed     int64       `json:"accessed,omitempty"`
-	Modified     int64       `json:"modified,omitempty"`
+	Accessed     int64       `json:"accessed,omitempty"` // step.atim
+	Modified     int64       `json:"modified,omitempty"` // step.mtim
 	RemoveAtEnd  bool        `json:"lost,omitempty"`
 }
 
-// rawName is a name that need not be valid UTF-8. It is written like a string of Go, without
-// the quotes.
+// rawName is a name that need not be UTF-8, written like a string of Go without its quotes.
 type rawName string
 
 // MarshalText implements encoding.TextMarshaler.
@@ -72,8 +70,7 @@ func (j *journal) note(s *step) error {
 	return j.write(l)
 }
 
-// write appends a line. The first one makes the file. A set without a private directory has
-// no journal.
+// write appends a line; the first makes the file. A set only in memory has no journal.
 func (j *journal) write(l journalLine) error {
 	if j.set.root == nil {
 		return nil // in memory only
@@ -92,7 +89,6 @@ func (j *journal) write(l journalLine) error {
 	return err
 }
 
-// end removes the journal.
 func (j *journal) end() error {
 	if j.file == nil {
 		return nil
@@ -102,16 +98,16 @@ func (j *journal) end() error {
 	return err
 }
 
-// unfinished returns the names of the journals of sets whose Options.Dir was dir and whose
-// processes have ended during a commit.
+// unfinished returns the journals of the sets in dir, an area whose process has ended: each
+// belongs to an interrupted commit.
 func unfinished(dir string) ([]string, error) {
 	return filepath.Glob(filepath.Join(dir, ".stockade-stage-*", journalName))
 }
 
-// finish finishes a commit whose process has ended. If all steps were done, it tidies up,
-// or else it undoes the steps. left describes the steps that it could not finish. It writes
-// each undone step to the journal, in case this process is killed, too. before is called
-// before each change; it is for tests, or nil.
+// finish finishes the commit of a journal whose process has ended. If all steps were done, it
+// tidies up; otherwise it undoes the steps. left describes the steps that it could not finish.
+// It writes each undone step to the journal, in case this process is killed, too. Tests set
+// before, which is called before each change; nil: nothing is called.
 func finish(name string, before func() error) (left []string, err error) {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -177,7 +173,7 @@ func finish(name string, before func() error) (left []string, err error) {
 }
 
 // finish undoes a step, unless it was not done or was undone already. If done is set, it
-// removes the file that the step has replaced, or sets the final mode.
+// instead removes the file that the step has replaced, or sets the final mode.
 func (l journalLine) finish(done bool) error {
 	s := &step{op: l.Op, toIdentity: l.ToIdentity, fromIdentity: l.FromIdentity, mode: l.Mode, atim: l.Accessed, mtim: l.Modified, removeAtEnd: l.RemoveAtEnd}
 	var err error
@@ -220,8 +216,8 @@ func (l journalLine) finish(done bool) error {
 	return nil
 }
 
-// openLocation opens a directory of the host. It returns an error if there are symbolic
-// links in the path.
+// openLocation opens the directory of a name on the host. The error is errNameReused if there
+// are symbolic links in the path of the directory.
 func openLocation(dir, name string) (location, error) {
 	at := location{&handle{path: dir}, name}
 	real, err := filepath.EvalSymlinks(dir)

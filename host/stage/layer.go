@@ -7,19 +7,19 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Layer holds two directories for an overlay that is mounted on a directory of the host.
-// The kernel writes changed files to Upper, and its own data to Work. A layer is mounted
-// only once. Its owner must Drop it, or give it to [Set.Collect].
+// Layer holds two directories for an overlay that is mounted on a directory of the host. The
+// kernel writes changed files to Upper, and its own data to Work. A layer is mounted only
+// once. Its owner must Drop it, or give it to [Set.Collect].
 type Layer struct {
-	Host        string // absolute path without symbolic links
+	Host        string // absolute path of the host's directory, without symbolic links
 	Upper, Work string
 
 	area      *Area
 	dir       string      // contains Upper, Work and the trash
-	hostInfo  os.FileInfo // the state of Host when the layer was made
+	hostInfo  os.FileInfo // state of Host when the layer was made
 	canRename bool        // files can be renamed from Upper to Host
 
-	upper, trash *handle // open during a commit
+	upper, trash *handle // of Upper, and of the directory for removed files; nil before the first commit
 }
 
 // NewLayer makes a layer for a directory of the host. Upper gets the mode of the directory
@@ -53,8 +53,8 @@ func (a *Area) NewLayer(host string) (*Layer, error) {
 	return l, nil
 }
 
-// Current reports whether the owner and the mode of the host's directory are still the same
-// as when the layer was made.
+// Current reports whether the owner and the mode of the host's directory are still the same as
+// when the layer was made.
 func (l *Layer) Current() bool {
 	st, err := os.Stat(l.Host)
 	return err == nil && st.Mode() == l.hostInfo.Mode() && sameOwner(st, l.hostInfo)
@@ -66,7 +66,7 @@ const (
 	trashName = "trash" // files that a commit has removed from the host
 )
 
-// Drop forgets the changes. Their files are removed in the background.
+// Drop forgets the changes. It removes their files in the background.
 func (l *Layer) Drop() {
 	l.close()
 	l.area.discard(l.dir)
@@ -75,24 +75,23 @@ func (l *Layer) Drop() {
 // upper is the file of a node in the upper layer of an overlay.
 type upper struct {
 	layer    *Layer
-	rel      string // path in Upper
-	size     int64  // of a regular file
-	target   string // of a symbolic link
+	rel      string // path in Layer.Upper
+	size     int64  // bytes of a regular file
+	target   string // target of a symbolic link
 	hardLink *Node  // another node that is the same file; nil: none
-	// tempMode is set if we could not read the file with its mode, and have added
-	// rights for us. Its real mode is that of the node.
+	// tempMode is set if its mode kept us from reading the file, so that we have added rights.
+	// Node.mode is its real mode.
 	tempMode bool
 	times    stamps
 }
 
-// path returns the path of the file on the host.
 func (u *upper) path() string { return filepath.Join(u.layer.Upper, u.rel) }
 
 func (u *upper) open() (*os.File, error) {
 	return os.OpenFile(u.path(), os.O_RDONLY|rootedfs.Nonblock, 0)
 }
 
-// open opens the directories that a commit needs.
+// open opens Upper and the trash.
 func (l *Layer) open() error {
 	if l.upper != nil {
 		return nil
@@ -118,8 +117,8 @@ func (l *Layer) close() {
 	}
 }
 
-// trash returns the directory of a layer to which removed files are moved. It is nil if
-// they stay beside their places until the end of the commit.
+// trash returns the directory of a layer to which removed files are moved. It is nil if they
+// stay beside their places until the end of the commit.
 func (c *commit) trash(tree *Tree) *handle {
 	if l := tree.layer; l != nil && l.canRename && l.open() == nil {
 		return l.trash

@@ -11,44 +11,45 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Node is a file, directory or symbolic link of a tree, with its staged changes. A lookup
-// of a name makes its node. The tree keeps the nodes of directories, and of files that
-// were opened or changed; about all other files it asks the host again.
+// Node is a file, directory or symbolic link of a tree, with its staged changes. A lookup of a
+// name makes its node. The tree keeps the nodes of directories, and of files that were opened
+// or changed; about all other files it asks the host again.
 type Node struct {
-	parent *Node // nil for the top of the tree, and if gone
+	parent *Node // nil for the top of the tree, and for a node that is gone
 	name   string
 	mode   fs.FileMode
 	origin *origin // nil if the node was made in the tree
-	gone   bool    // removed, or replaced by another node
+	gone   bool    // the node was removed, or replaced by another node
 	pinned bool    // the tree keeps the node, whatever the host does
 
-	// Of a directory: children holds its known entries. displaced holds the nodes that
-	// the host has in it and that were moved or removed, by their names on the host.
+	// Of a directory: children holds the known entries in the tree. displaced holds nodes that
+	// the host has in the directory and the tree does not: they were moved or removed. Its
+	// keys are their names on the host.
 	children, displaced map[string]*Node
 
-	levelsBelow, bytesBelow int   // upper bounds of the levels, and of the bytes of a path, below a directory
-	cost                    int64 // its share of Set.treeBytes
+	levelsBelow, bytesBelow int   // of a directory: upper bounds of levels, and of bytes of a path, below it
+	cost                    int64 // bytes that the node has reserved of Set.treeBytes
 
 	data  *content // the written content of a file; nil: that of the host
-	upper *upper   // its file in an overlay; nil: not changed there
-	opens int      // number of handles of a file that were not released
+	upper *upper   // its file in an overlay; nil: none was written there
+	opens int      // number of open Files that were not released
 
-	createMode    fs.FileMode // the first mode of a node that was made in the tree
+	createMode    fs.FileMode // first mode of a node that was made in the tree
 	serial        uint64      // see Serial
-	times         *stamps     // nil: those of the host
-	modeSet       bool        // a commit sets mode, whatever the umask is
-	ownerFrom     os.FileInfo // a commit takes the owner from this file; nil: leaves it
-	stale         bool        // the call has read another file that the host had under this name
-	openedToRead  bool        // a handle could read the file
-	openedToWrite bool        // a handle could write the file
-	oldDigest     *digest     // of the origin before the first change; nil: unknown
+	times         *stamps     // nil: the times of the host
+	modeSet       bool        // a commit sets exactly mode, without the umask; false: an old file keeps its mode
+	ownerFrom     os.FileInfo // file that lends its owner to this one in a commit; nil: the owner stays
+	stale         bool        // the call has read another file that the host had under this name before
+	openedToRead  bool        // the file was once open for reading
+	openedToWrite bool        // the file was once open for writing
+	oldDigest     *digest     // digest of the origin before the first change; nil: unknown
 }
 
 // origin is the place where the host has a node. It stays the same when the node is moved.
 type origin struct {
-	dir  *Node // the directory above, also on the host; nil for the top of the tree
+	dir  *Node // the node of the directory that the host has it in; nil for the top of the tree
 	name string
-	info os.FileInfo // its state when it was first opened or changed
+	info os.FileInfo // state when it was first opened or changed; until then of the last lookup
 
 	rolledBack bool // a commit has changed the file and undone the change
 }
@@ -72,8 +73,7 @@ func (i Info) IsDir() bool        { return i.Node.mode.IsDir() }
 func (i Info) Sys() any           { return i }
 func (i Info) ModTime() time.Time { return time.Unix(0, i.Stat().Mtim) }
 
-// stagedDirBytes is the reported size of a directory that the host does not have.
-const stagedDirBytes = 4096
+const stagedDirBytes = 4096 // reported size of a directory that the host does not have
 
 func (i Info) Size() int64 {
 	switch {
@@ -89,8 +89,7 @@ func (i Info) Size() int64 {
 	return 0
 }
 
-// Stat is [rootedfs.StatOf] for a node. The device and inode numbers are zero for a node
-// that the host does not have.
+// Stat returns the facts about a node. Dev and Ino are zero if the host does not have it.
 func (i Info) Stat() rootedfs.Stat {
 	st := rootedfs.Stat{Nlink: 1}
 	if i.Live != nil {
@@ -105,15 +104,13 @@ func (i Info) Stat() rootedfs.Stat {
 // Mode returns the type and the permissions.
 func (n *Node) Mode() fs.FileMode { return n.mode }
 
-// Parent returns the directory above; nil for the top of the tree and for a node that is
-// gone.
+// Parent returns the directory above; nil for the top of the tree and for a node that is gone.
 func (n *Node) Parent() *Node { return n.parent }
 
 // Gone reports whether the node was removed, or replaced by another one.
 func (n *Node) Gone() bool { return n.gone }
 
-// Origin returns the state of the host's file when it was first opened or changed; nil if
-// the node was made in the tree.
+// Origin returns the state of the host's file when it was first used; nil if there is none.
 func (n *Node) Origin() os.FileInfo {
 	if n.origin == nil {
 		return nil
@@ -121,8 +118,7 @@ func (n *Node) Origin() os.FileInfo {
 	return n.origin.info
 }
 
-// OriginPath returns the path of the host's file, relative to the top of the tree; empty if
-// the node was made in the tree.
+// OriginPath returns the path of the host's file, relative to the top; empty if there is none.
 func (n *Node) OriginPath() string {
 	if n.origin == nil {
 		return ""
@@ -130,18 +126,15 @@ func (n *Node) OriginPath() string {
 	return n.origin.path()
 }
 
-// Serial returns the number of a node that was made in the tree, from 1 on; zero for any
-// other node.
+// Serial returns the number, from 1 on, of a node that was made in the tree; zero for others.
 func (n *Node) Serial() uint64 { return n.serial }
 
-// Same reports whether two nodes are the same file or directory, maybe of the host and under
-// two names.
+// Same reports whether two nodes are the same file or directory, maybe under two names.
 func (n *Node) Same(other *Node) bool {
 	return n == other || n.origin != nil && other.origin != nil && rootedfs.SameFile(n.origin.info, other.origin.info)
 }
 
-// Added ranges over the entries of a directory that the host does not have there, by name
-// and in no particular order.
+// Added ranges in any order over the entries, by name, that the host does not have there.
 func (n *Node) Added() iter.Seq2[string, *Node] {
 	return func(yield func(string, *Node) bool) {
 		for name, c := range n.children {
@@ -152,8 +145,8 @@ func (n *Node) Added() iter.Seq2[string, *Node] {
 	}
 }
 
-// Shows reports whether the tree still has a name that the host has in the directory. If the
-// name belongs to another node now, Shows returns the other node.
+// Shows reports whether the tree has an entry for a name that the host has in the directory.
+// other is nil, or the node that has the name instead of the host's file.
 func (n *Node) Shows(name string) (other *Node, _ bool) {
 	c := n.children[name]
 	switch {
@@ -165,8 +158,8 @@ func (n *Node) Shows(name string) (other *Node, _ bool) {
 	return c, true
 }
 
-// vanished reports whether the host has removed a file after the call has read it under this
-// name, which is free now.
+// vanished reports whether the call has read a file under this name that the host has removed
+// since. The name must be free.
 func (n *Node) vanished(name string) bool {
 	c := n.children[name]
 	return c != nil && c.wasRead()
@@ -178,8 +171,7 @@ func (n *Node) atOrigin() bool {
 	return o != nil && !n.gone && n.parent == o.dir && n.name == o.name
 }
 
-// dirty reports whether the node itself differs from the file that the host has at its
-// place.
+// dirty reports whether a node has staged changes of its own; those of entries do not count.
 func (n *Node) dirty() bool {
 	return n.origin == nil || n.data != nil || n.times != nil || n.modeSet || !n.atOrigin()
 }
@@ -194,8 +186,8 @@ func (n *Node) pin() {
 	}
 }
 
-// wasRead reports whether the call has read this file, or an earlier one of its name, so
-// that a write may depend on content that the host does not have any more.
+// wasRead reports whether the call has read this file, or an earlier one of its name, so that
+// a write may depend on content that the host does not have any more.
 func (n *Node) wasRead() bool { return n.stale || n.pinned && n.openedToRead && n.mode.IsRegular() }
 
 // attach makes child the entry of n under a name.
@@ -208,7 +200,6 @@ func (n *Node) attach(name string, child *Node) {
 	n.updateBelow(child)
 }
 
-// within reports whether n is dir or is below dir.
 func (n *Node) within(dir *Node) bool {
 	for ; n != nil; n = n.parent {
 		if n == dir {
@@ -218,7 +209,7 @@ func (n *Node) within(dir *Node) bool {
 	return false
 }
 
-// Path returns the path in the tree, with slashes; "." for the top.
+// Path returns the path in the tree, with slashes; "." for the top and a node that is gone.
 func (n *Node) Path() string {
 	var names []string
 	for ; n.parent != nil; n = n.parent {
@@ -236,7 +227,7 @@ func (o *origin) path() string {
 	return joinNames(names)
 }
 
-// joinNames returns a path. The last name of the slice is the first part of the path.
+// joinNames joins names to a path. The last name of the slice is the first one of the path.
 func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "."
@@ -254,9 +245,9 @@ func (n *Node) stamp(live os.FileInfo) *stamps {
 	return n.times
 }
 
-// restoreMode gives a file the mode that it had before it took the place of another file.
-// The mode belongs to that place: if the file could take the mode along, a guest could make
-// any file a program, or move a secret to where everybody reads.
+// restoreMode gives a file the mode that it had before it took the place of another file. The
+// mode belongs to that place: if the file could take the mode along, a guest could make any
+// file a program, or move a secret to where everybody reads.
 func (n *Node) restoreMode() {
 	n.mode, n.ownerFrom, n.modeSet = n.createMode, nil, false
 	if n.origin != nil {
@@ -267,8 +258,7 @@ func (n *Node) restoreMode() {
 // given reports whether a time was set on purpose. t may be nil.
 func (t *stamps) given() bool { return t != nil && (t.setAtim || t.setMtim) }
 
-// explicit returns the times that were set on purpose. A time that was not set is
-// [rootedfs.OmitTime].
+// explicit returns the times that were set on purpose; for any other [rootedfs.OmitTime].
 func (t *stamps) explicit() (atim, mtim int64) {
 	atim, mtim = rootedfs.OmitTime, rootedfs.OmitTime
 	if t.setAtim {
@@ -280,15 +270,15 @@ func (t *stamps) explicit() (atim, mtim int64) {
 	return atim, mtim
 }
 
-// touch updates the times of a node for a change of its content.
+// touch sets the times of modification and change to now. live is the state of the origin.
 func (n *Node) touch(live os.FileInfo) {
 	now := time.Now().UnixNano()
 	t := n.stamp(live)
 	t.mtim, t.ctim, t.setMtim = now, now, false
 }
 
-// setTimes sets the times on purpose, in nanoseconds; [rootedfs.OmitTime] leaves a time as
-// it is.
+// setTimes sets the times on purpose, in nanoseconds since 1970; [rootedfs.OmitTime] leaves a
+// time unchanged. live is as in touch.
 func (n *Node) setTimes(live os.FileInfo, atim, mtim int64) {
 	t := n.stamp(live)
 	t.ctim = time.Now().UnixNano()

@@ -9,18 +9,17 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// tempName returns a new temporary name. A file has one before it gets its place and
-// after it has lost its place. Unused files with such names were left by a crash.
+// tempName returns a new temporary name. A file has such a name before it gets its place and
+// after it has lost its place. A crash can leave files with such names.
 func tempName() string { return tempPrefix + rand.Text() + ".tmp" }
 
 const tempPrefix = ".stockade-"
 
-// fresh reports whether a node comes to the host as a new file or directory, and not by a
-// move or change of an existing one.
+// fresh reports whether the host gets a new file or directory for the node, and no moved one.
 func (n *Node) fresh() bool { return n.origin == nil || n.data != nil || n.upper != nil }
 
 // prepare makes everything new under a temporary name, in the directory where it belongs.
-// On a layer that shares the file system of the host it stays in the layer.
+// Files of a layer that shares the file system of the host stay in the layer.
 func (c *commit) prepare() error {
 	for _, ch := range c.all {
 		if ch.n == nil || !ch.isNewOnHost() || ch.n.parent.origin == nil {
@@ -52,12 +51,12 @@ func (c *commit) prepare() error {
 	return nil
 }
 
-// maxFsync limits the number of changes for which the files of a layer are synchronized one at
-// a time. For more changes the whole file system of the layer is synchronized.
+// maxFsync limits the number of changes up to which each file of a layer is synchronized by
+// itself. With more, one synchronization of the layer's file system replaces that. Files that
+// build makes are always synchronized one by one.
 const maxFsync = 64
 
-// prepareInLayer makes a node of a layer, with all its entries, ready to be renamed from
-// there to the host.
+// prepareInLayer makes a node of a layer ready to be renamed to the host, with its entries.
 func (c *commit) prepareInLayer(tree *Tree, n *Node) error {
 	if err := c.begin("prepare", tree.hostPath(n.Path())); err != nil {
 		return err
@@ -78,7 +77,7 @@ func (c *commit) prepareInLayer(tree *Tree, n *Node) error {
 	return n.upper.prepareForRename(len(c.all) <= maxFsync)
 }
 
-// fsyncBelow waits until the disk has all that a layer has in a new directory.
+// fsyncBelow waits until the disk has all files of a layer below a new directory.
 func fsyncBelow(dir *Node) error {
 	for _, n := range dir.children {
 		if n.upper != nil {
@@ -94,7 +93,7 @@ func fsyncBelow(dir *Node) error {
 }
 
 // setRealModes gives the nodes below a new directory of a layer their real modes, if
-// [collector.grantAccess] has added rights. Without real it adds the rights again.
+// [collector.grantAccess] has added rights. If real is false, it adds these rights again.
 func setRealModes(dir *Node, real bool) error {
 	for _, n := range dir.children {
 		u, mode, need := n.upper, n.mode.Perm(), fs.FileMode(0o400)
@@ -118,7 +117,7 @@ func setRealModes(dir *Node, real bool) error {
 	return nil
 }
 
-// build makes a file at a location, or a directory with all new entries.
+// build makes the file, link or directory of a node at a location, with all new entries.
 func (c *commit) build(tree *Tree, n *Node, at location) error {
 	path := tree.hostPath(n.Path())
 	if err := c.begin("prepare", path); err != nil {
@@ -182,7 +181,6 @@ func (c *commit) build(tree *Tree, n *Node, at location) error {
 	return h.withFile(func(dir *os.File) error { return rootedfs.Chmod(dir, mode) })
 }
 
-// buildLink makes the symbolic link of a node at a location.
 func (c *commit) buildLink(n *Node, at location) error {
 	if err := at.dir.root.Symlink(n.upper.target, at.name); err != nil {
 		return err
@@ -197,8 +195,8 @@ func (c *commit) buildLink(n *Node, at location) error {
 	return err
 }
 
-// buildFile makes the file of a node at a location. It begins with mode 0600: nobody else
-// may read the content before the file has the mode of the file that it replaces.
+// buildFile makes the file of a node at a location. It begins with mode 0600: nobody else may
+// read the content before the file has its real mode.
 func (c *commit) buildFile(tree *Tree, n *Node, at location) (err error) {
 	file, err := at.dir.root.OpenFile(at.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {

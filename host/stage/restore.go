@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Find looks up a path in the tree, and follows no symbolic links. It returns the node, or
-// nil if the name is free, and its directory. The error is ENOENT if there is no such
-// directory, and ENOTDIR if something on the way is no directory.
+// Find looks up a path in the tree, and follows no symbolic links. It returns the node, or nil
+// if the name is free, and its directory. The error is ENOENT if there is no such directory,
+// and ENOTDIR if something on the way is no directory.
 func (tree *Tree) Find(rel string) (dir, n *Node, err error) {
 	cur := tree.Cursor()
 	cur.strict = true

@@ -14,51 +14,49 @@ import (
 	"sync/atomic"
 )
 
-// Options configures where the content of a set is kept. The zero value of a field is its
-// default; a negative value is an error.
+// Options configures the place for the content of a set. Zero values are defaults.
 type Options struct {
-	// Dir is the absolute, clean path of an existing directory. The set makes a private
-	// directory in it for content that does not fit in memory, see [Set.Dir]. Empty:
-	// content is kept in memory only, and more than MemoryBytes is ENOSPC.
+	// Dir is the absolute, clean path of an existing directory, in which the set makes a
+	// private one for content that does not fit in memory, see [Set.Dir]. Empty: there is only
+	// memory.
 	Dir string
-	// MemoryBytes limits the content in memory. Default 1 MiB, or 64 MiB without Dir.
-	// In memory and in files together there may be 4 GiB, counted in blocks of 4 KiB;
-	// more is ENOSPC.
+	// MemoryBytes limits the content in memory. More goes to a file in Dir, or is ENOSPC
+	// without Dir. Default 1 MiB, or 64 MiB without Dir; a negative value is an error. In
+	// memory and in the file together there may be 4 GiB, counted in blocks of 4 KiB; more is
+	// ENOSPC.
 	MemoryBytes int64
-	// Budget is a limit that other sets share. Content beyond it is ENOSPC. Default:
-	// no limit beside those above.
+	// Budget is a limit that sets share; a change beyond it is ENOSPC. Nil: no limit.
 	Budget *Budget
 }
 
-// Set holds the changes of one call, in the directories that are its trees, as long as
-// the host does not have them. When the call has ended, [Set.Changes] lists the changes,
-// and [Set.Commit] or [Set.Drop] ends the set. None of the three may be called while
-// somebody uses a tree.
+// Set holds the changes that one call makes in directories of the host, its trees, as long as
+// the host does not have the changes. When the call has ended, [Set.Changes] lists them, and
+// [Set.Commit] or [Set.Drop] ends the set. Nobody may use a tree during these three.
 type Set struct {
 	// Fixed at creation.
-	dir    string   // the private directory; empty: none
-	root   *os.Root // of dir; no name in it comes from a call
+	dir    string   // path of the private directory; empty: none
+	root   *os.Root // the private directory; no name in it comes from a call
 	umask  fs.FileMode
 	arena  *arena
 	budget *Budget
 
-	stepHook   func(op, path string) error // of tests: runs before each step of a commit
-	noExchange bool                        // of tests: the host cannot exchange names
+	stepHook   func(op, path string) error // for tests: runs before each step of a commit
+	noExchange bool                        // for tests: the host cannot exchange names
 
 	trees             []*Tree
 	layers            []*Layer // of the trees that have overlays
 	skipped           []string // see Skipped
 	droppedAttributes []string // see DroppedAttributes
 	failure           error    // see Fail
-	treeBytes         int64    // bytes of nodes that were made or moved; limit: maxTreeBytes
+	treeBytes         int64    // bytes reserved for nodes that were made or moved, at most maxTreeBytes
 
 	cacheCallbacks []func(keep bool) // see OnCacheDecision
-	sawUnapproved  bool
+	sawUnapproved  bool              // see SawUnapproved
 
-	ended      atomic.Bool
+	ended      atomic.Bool     // see Ended
 	mu         sync.Mutex      // held by Changes, Commit and Drop
-	err        error           // the result of a commit that was done
-	lastListed map[change]bool // the last result of Changes; nil before the first
+	err        error           // the result of a commit that has made all changes
+	lastListed map[change]bool // result of the latest Changes; nil before the first
 	done       bool            // a commit has made all changes
 }
 
@@ -68,8 +66,7 @@ const (
 	defaultMemoryOnly int64 = 64 << 20
 )
 
-// New returns an empty set. Nil options are the zero value. The caller must call Commit or
-// Drop in the end.
+// New returns an empty set. Nil is the zero value of Options. The caller must Commit or Drop.
 func New(opts *Options) (*Set, error) {
 	var o Options
 	if opts != nil {
@@ -103,7 +100,7 @@ func New(opts *Options) (*Set, error) {
 	return s, nil
 }
 
-// open makes the private directory in parent.
+// open makes the private directory in parent, and sets umask.
 func (s *Set) open(parent string) error {
 	dir, err := os.MkdirTemp(parent, ".stockade-stage-*") // mode 0700
 	if err != nil {
@@ -118,7 +115,7 @@ func (s *Set) open(parent string) error {
 	return err
 }
 
-// probe finds the umask for a set without a private directory.
+// probe sets umask for a set without a private directory.
 func (s *Set) probe() error {
 	dir, err := os.MkdirTemp("", "stockade-umask-*")
 	if err != nil {
@@ -143,7 +140,7 @@ func umaskIn(dir string) (fs.FileMode, error) {
 	return fs.ModePerm &^ fi.Mode().Perm(), nil
 }
 
-// file makes the file for content that does not fit in memory.
+// file makes the arena's file in the private directory.
 func (s *Set) file() (*os.File, error) {
 	name := "content-" + rand.Text()
 	f, err := s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
@@ -155,27 +152,28 @@ func (s *Set) file() (*os.File, error) {
 	return f, nil
 }
 
-// Dir returns the path of the private directory; empty if there is none. Users of a tree
-// must not be able to reach it.
+// Dir returns the path of the private directory; empty if there is none. Users of a tree must
+// not be able to reach it.
 func (s *Set) Dir() string { return s.dir }
 
-// Failure returns the error that Fail was called with, or nil.
+// Failure returns the error of the latest call of Fail, or nil.
 func (s *Set) Failure() error { return s.failure }
 
-// Skipped returns the paths of the sockets, FIFOs and devices in overlays. No commit makes
-// such files.
+// Skipped returns the host's paths for sockets, FIFOs and devices that commands have made in
+// overlays. No commit makes such files.
 func (s *Set) Skipped() []string { return s.skipped }
 
-// DroppedAttributes returns the paths of files and directories in overlays whose extended
-// attributes or ACLs a command has set. No commit keeps these settings, because no change
+// DroppedAttributes returns the paths of files and directories whose extended attributes or
+// ACLs a command has set in an overlay. No commit keeps these settings, because no change
 // would show them.
 func (s *Set) DroppedAttributes() []string { return s.droppedAttributes }
 
 // Ended reports whether Commit or Drop has ended the set. The trees cannot be used then.
 func (s *Set) Ended() bool { return s.ended.Load() }
 
-// Drop frees everything, and leaves the files of the host as they are. It may be called
-// more than once and after Commit, but not before the call has ended.
+// Drop frees everything, and leaves the files of the host as they are. It may be called more
+// than once and after Commit, but not before the call has ended. The error is about files that
+// could not be closed or removed.
 func (s *Set) Drop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,25 +204,23 @@ func (s *Set) Fail(err error) {
 	s.failure = err
 }
 
-// OnCacheDecision registers a function for a process that has written to caches. end is
-// called once: with true by KeepCaches, to keep the written files, or with false when the
-// set ends before. unasked reports whether the process has seen files that processes
-// without approval have built.
+// OnCacheDecision registers a function for a process that has written to caches. end is called
+// once: with true by KeepCaches, to keep the written files, or with false when the set ends
+// before. unasked reports whether the process has seen files that processes without approval
+// have built.
 func (s *Set) OnCacheDecision(end func(keep bool), unasked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cacheCallbacks, s.sawUnapproved = append(s.cacheCallbacks, end), s.sawUnapproved || unasked
 }
 
-// KeepCaches keeps the files that processes have written to caches, see
-// [Set.OnCacheDecision].
+// KeepCaches keeps the files that processes have written to caches, see [Set.OnCacheDecision].
 func (s *Set) KeepCaches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endCaches(true)
 }
 
-// endCaches calls the functions that OnCacheDecision has registered.
 func (s *Set) endCaches(keep bool) {
 	for _, end := range s.cacheCallbacks {
 		end(keep)
@@ -232,18 +228,16 @@ func (s *Set) endCaches(keep bool) {
 	s.cacheCallbacks = nil
 }
 
-// SawUnapproved reports whether a process has seen files that processes without approval
-// have built, see [Set.OnCacheDecision].
+// SawUnapproved reports whether unasked was true in a call of [Set.OnCacheDecision].
 func (s *Set) SawUnapproved() bool { return s.sawUnapproved }
 
-// Forget makes the set empty: it removes all trees and layers. The set stays usable.
+// Forget removes all trees and layers with their changes. The set stays usable.
 func (s *Set) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.releaseTrees()
 }
 
-// releaseTrees drops all layers and closes all trees.
 func (s *Set) releaseTrees() (err error) {
 	s.budget.memory.reserve(-s.treeBytes)
 	for _, l := range s.layers {
@@ -264,8 +258,8 @@ type digest [sha256.Size]byte
 // recognized by identity, size and times.
 const maxDigest = 4 << 20
 
-// digest returns the digest of file, the origin of n; nil if n was never opened to be read
-// or the file is too large.
+// digest returns the digest of file, the origin of n; nil if n was never opened for reading or
+// the file has more than maxDigest bytes. fi is the state of file.
 func (n *Node) digest(file *os.File, fi os.FileInfo) (*digest, error) {
 	if !n.openedToRead || fi.Size() > maxDigest {
 		return nil, nil

@@ -7,14 +7,13 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// removal is a file or directory to be removed, and its node.
 type removal struct {
 	location
 	n *Node
 }
 
 // remove removes the file, or the directory with its removed entries. It returns an error if
-// somebody who still had the file open has changed it.
+// somebody has changed the file meanwhile, for example through an earlier open.
 func (p removal) remove() error {
 	fi, err := p.lstat()
 	if err != nil {
@@ -48,7 +47,7 @@ func (p removal) remove() error {
 }
 
 // tidy removes the replaced files, and sets the times and modes of directories, when
-// everything is in its place. From here on nothing is put back: the error reports Done.
+// everything is in its place. From here on nothing is put back: a [CommitError] reports Done.
 func (c *commit) tidy() error {
 	out := &CommitError{Op: "tidy up after", Path: "the commit", Done: true}
 	note := func(what string, err error) {

@@ -13,21 +13,20 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Tree is a directory of the host with its staged changes. One goroutine at a time may use
-// a tree and its nodes.
+// Tree is a directory of the host with its staged changes, for one goroutine at a time.
 type Tree struct {
 	set        *Set
-	host       string
+	host       string        // absolute path on the host
 	root       rootedfs.Root // a copy that outlives the root of the caller
 	top        *Node
-	layer      *Layer             // of the overlay through which the directory is changed; nil: none
-	lastSerial uint64             // the last Serial of a node
-	displaced  map[*Node]struct{} // nodes of the host that were moved or removed
+	layer      *Layer             // layer of the overlay through which the directory is changed; nil: none
+	lastSerial uint64             // see Node.Serial
+	displaced  map[*Node]struct{} // all nodes of the host that were moved or removed
 }
 
-// Add makes a directory of the host a tree of the set. root is open on the directory and
-// stays the caller's. host is the absolute path of the directory, and info its state. It is
-// an error to add a directory twice, or to add one after the end of the set.
+// Add makes a directory of the host a tree of the set. root is open on the directory and stays
+// the caller's. host is the absolute path of the directory, and info its state. It is an error
+// to add a directory twice, or after the end of the set.
 func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, error) {
 	if s.Ended() {
 		return nil, errors.New("stage: it has ended")
@@ -56,13 +55,13 @@ func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, err
 // Top returns the node of the directory itself.
 func (tree *Tree) Top() *Node { return tree.top }
 
-// hostPath returns the absolute path on the host of a path in the tree.
 func (tree *Tree) hostPath(rel string) string {
 	return filepath.Join(tree.host, filepath.FromSlash(rel))
 }
 
 // Create makes a file under a free name or, if the mode has fs.ModeDir, a directory. As
-// [os.OpenFile] does, it clears the bits of the umask in mode.
+// [os.OpenFile] does, it clears the bits of the umask in mode. The error is EAGAIN if the call
+// has read a file under this name that the host has removed since.
 func (tree *Tree) Create(dir *Node, name string, mode fs.FileMode) (*Node, error) {
 	if dir.vanished(name) {
 		return nil, errReplaced
@@ -85,9 +84,9 @@ func (tree *Tree) Create(dir *Node, name string, mode fs.FileMode) (*Node, error
 }
 
 // Rename moves n to a name in dir. replaced is the node that has the name so far; nil if the
-// name is free. A directory can only replace an empty directory, and a file cannot replace
-// a directory. A regular file that replaces another one has the mode and the owner of the
-// other file until it leaves the place.
+// name is free. A directory can only replace an empty directory, and a file cannot replace a
+// directory. A regular file that replaces another one has the mode and the owner of the other
+// file until it leaves the place.
 func (tree *Tree) Rename(n, dir *Node, name string, replaced *Node) error {
 	if replaced != nil && replaced.mode.IsDir() {
 		if err := tree.checkEmpty(replaced); err != nil {
@@ -152,8 +151,9 @@ func (tree *Tree) Remove(n *Node) error {
 	return nil
 }
 
-// SetTimes sets the times of a node, in nanoseconds; [rootedfs.OmitTime] leaves a time as it
-// is. live is the present state of the origin. A file with several hard links is refused.
+// SetTimes sets the times of a node, in nanoseconds since 1970; [rootedfs.OmitTime] leaves a
+// time unchanged. live is the present state of the origin. A file with several hard links is
+// EACCES.
 func (tree *Tree) SetTimes(n *Node, live os.FileInfo, atim, mtim int64) error {
 	if err := tree.refuseHardLinks(n); err != nil {
 		return err
@@ -170,8 +170,8 @@ func (tree *Tree) Readlink(n *Node) (string, error) {
 	return cur.Readlink(n)
 }
 
-// OpenDir opens a directory of the host to list its entries, and returns its state. Both
-// are nil if the host does not have the directory. The directory in the tree has the listed
+// OpenDir opens a directory of the host to list its entries, and returns its state. Both are
+// nil if the host does not have the directory. In the tree the directory has the listed
 // entries that [Node.Shows] confirms, and those of [Node.Added].
 func (tree *Tree) OpenDir(n *Node) (*os.File, os.FileInfo, error) {
 	if n.origin == nil {
@@ -197,7 +197,6 @@ func (tree *Tree) OpenRoot(n *Node) (rootedfs.Root, error) {
 	return cur.root.OpenRoot(".")
 }
 
-// open is [Cursor.open] for one node.
 func (tree *Tree) open(n *Node) (*os.File, os.FileInfo, error) {
 	cur := tree.Cursor()
 	defer cur.Close()
@@ -263,8 +262,8 @@ func (tree *Tree) checkEmpty(n *Node) error {
 	}
 }
 
-// device returns the number of the device that a directory is on; for a new directory, that
-// of the directory above.
+// device returns the number of the device of a directory; of a new directory, that of the
+// nearest directory above on the host.
 func (n *Node) device() uint64 {
 	for n.origin == nil {
 		n = n.parent
@@ -283,14 +282,14 @@ func (tree *Tree) move(n, dir *Node, name string) {
 	tree.updateDisplaced(n)
 }
 
-// remove removes a node from the tree for good.
+// remove removes a node from the tree for good, and updates the times of its directory.
 func (tree *Tree) remove(n *Node) {
 	n.pin()
 	tree.touch(n.parent)
 	tree.unlink(n)
 }
 
-// unlink removes a pinned node from its directory for good. The times of the directory stay.
+// unlink removes a pinned node from the tree for good. The times of its directory stay.
 func (tree *Tree) unlink(n *Node) {
 	delete(n.parent.children, n.name)
 	n.gone, n.parent = true, nil
@@ -304,7 +303,7 @@ func (tree *Tree) unlink(n *Node) {
 	}
 }
 
-// updateDisplaced updates the displaced nodes of the tree and of the directory of the host,
+// updateDisplaced updates Tree.displaced, and Node.displaced of the directory on the host,
 // after n was moved or removed.
 func (tree *Tree) updateDisplaced(n *Node) {
 	o := n.origin

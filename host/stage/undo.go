@@ -21,26 +21,25 @@ const (
 	opMake      operation = "make"     // to is made
 	opMode      operation = "mode"     // the mode of to is changed
 	opTimes     operation = "times"    // the times of to are changed
-	opFinalMode operation = "close"    // to gets its mode at the end; undo does nothing
+	opFinalMode operation = "close"    // to gets its mode when the commit tidies up; undo does nothing
 )
 
 // step is a change of the host that can be undone.
 type step struct {
 	op           operation
 	from, to     location
-	toIdentity   identity    // the file that is at to afterwards
+	toIdentity   identity    // the file that is at to after the step
 	fromIdentity identity    // the file that is at from after an exchange
-	mode         fs.FileMode // the mode before; for opFinalMode the mode at the end
-	atim         int64       // the times before, in nanoseconds
+	mode         fs.FileMode // the mode before the step; for opFinalMode the mode at the end
+	atim         int64       // the times before the step, in nanoseconds since 1970
 	mtim         int64
-	// removeAtEnd is set if the step leaves a file under a temporary name that is removed
-	// when the commit has succeeded.
+	// removeAtEnd is set if the step leaves a file under a temporary name for tidy to remove.
 	removeAtEnd bool
 }
 
-// errNameReused is returned when somebody else has given a name to another file. The
-// commit leaves the other file alone, and also the file that belongs there: somebody may
-// have exchanged the two on purpose, so neither is moved or removed.
+// errNameReused is returned when somebody else has given a name to another file. The commit
+// leaves the other file alone, and also the file that belongs there: somebody may have
+// exchanged the two on purpose, so neither is moved or removed.
 var errNameReused = errors.New("something else is there by now")
 
 // rollBack undoes all steps, and returns a [CommitError] for err.
@@ -58,8 +57,8 @@ func (c *commit) rollBack(err error) error {
 	return out
 }
 
-// withoutTempName removes a temporary name from an error, because the commit names the
-// file that the temporary one was for.
+// withoutTempName removes a temporary name from an error, because the commit names the file
+// that the temporary one was for.
 func withoutTempName(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok && strings.HasPrefix(filepath.Base(at.Path), tempPrefix) {
 		return at.Err
@@ -67,8 +66,7 @@ func withoutTempName(err error) error {
 	return err
 }
 
-// putBack undoes steps, the last one first. left describes the steps that it could not
-// undo.
+// putBack undoes steps from the last to the first. left describes those it could not undo.
 func putBack(steps []*step) (left []string) {
 	for _, s := range slices.Backward(steps) {
 		if err := s.undo(); err != nil {
@@ -78,7 +76,7 @@ func putBack(steps []*step) (left []string) {
 	return left
 }
 
-// String describes how the step is undone.
+// String describes the undoing of the step.
 func (s *step) String() string {
 	switch s.op {
 	case opRename:
@@ -93,7 +91,7 @@ func (s *step) String() string {
 	return "set back the times of " + s.to.String()
 }
 
-// undo undoes a step, if the files are still those that the step has left.
+// undo undoes a step; errNameReused if a file is not the one that the step has left.
 func (s *step) undo() error {
 	switch s.op {
 	case opRename:
@@ -151,17 +149,16 @@ func (s *step) undo() error {
 
 // identity holds the facts by which a file is recognized. It is stored in journals.
 type identity struct {
-	info os.FileInfo // nil if it was read from a journal
-	// The same facts for a journal; zero where the host has none.
+	info os.FileInfo // nil if the identity comes from a journal
+	// For a journal: facts of info; zero where the host has none.
 	Dev, Ino    uint64
 	Size, Mtime int64
 	Mode        fs.FileMode
-	// All is set for a file that the commit has made, of which no fact may differ.
-	// Otherwise it only has to be the same file.
-	All bool
+	All         bool // the commit made the file: no fact may differ; false: only the identity counts
 }
 
-// identityOf returns the identity of a file. No file matches the identity of nil.
+// identityOf returns the identity of a file; if fi is nil, one that no file matches. all is as
+// in identity.
 func identityOf(fi os.FileInfo, all bool) identity {
 	if fi == nil {
 		return identity{}
@@ -170,7 +167,6 @@ func identityOf(fi os.FileInfo, all bool) identity {
 	return identity{info: fi, Dev: st.Dev, Ino: st.Ino, Size: fi.Size(), Mtime: fi.ModTime().UnixNano(), Mode: fi.Mode(), All: all}
 }
 
-// checkAt checks the file at a location, see check.
 func (m identity) checkAt(p location) error {
 	fi, err := p.lstat()
 	if err != nil {
@@ -179,7 +175,7 @@ func (m identity) checkAt(p location) error {
 	return m.check(fi)
 }
 
-// check returns errNameReused unless fi is the same file.
+// check returns errNameReused unless fi is the same file, with the same facts if All is set.
 func (m identity) check(fi os.FileInfo) error {
 	same := false
 	if m.info != nil {
@@ -193,17 +189,15 @@ func (m identity) check(fi os.FileInfo) error {
 	return nil
 }
 
-// renameNoReplace renames a file to a name that must be free.
 func renameNoReplace(from, to location) error {
 	return rootedfs.RenameNoReplace(from.dir.root, from.name, to.dir.root, to.name)
 }
 
-// exchange exchanges two names.
 func exchange(a, b location) error {
 	return rootedfs.Exchange(a.dir.root, a.name, b.dir.root, b.name)
 }
 
-// do writes a step to the journal, does it, and notes it for rollBack.
+// do writes a step to the journal, calls do to make it, and notes it for rollBack.
 func (c *commit) do(s *step, do func() error) error {
 	err := c.journal.note(s)
 	if err == nil && c.s.stepHook != nil {
@@ -222,8 +216,8 @@ func (c *commit) do(s *step, do func() error) error {
 	return nil
 }
 
-// rename renames a file to a free name, as a step that can be undone. See identity.All
-// for all, and step.removeAtEnd for the last parameter.
+// rename renames a file to a free name, as a step that can be undone. all is that of identity,
+// and removeAtEnd that of step.
 func (c *commit) rename(from, to location, all, removeAtEnd bool) error {
 	fi, err := from.lstat()
 	if err != nil {
@@ -233,8 +227,8 @@ func (c *commit) rename(from, to location, all, removeAtEnd bool) error {
 	return c.do(s, func() error { return renameNoReplace(from, to) })
 }
 
-// exchange exchanges a prepared file with the file that it replaces, as a step that can
-// be undone.
+// exchange exchanges a prepared file with the file that it replaces, as a step that can be
+// undone. all is that of identity.
 func (c *commit) exchange(from, to location, all bool) error {
 	fi, err := from.lstat()
 	if err != nil {
@@ -253,8 +247,7 @@ func (c *commit) exchange(from, to location, all bool) error {
 	return err
 }
 
-// removeTree removes a file, or a directory with all its entries. It is no error if the
-// name is free.
+// removeTree removes a file, or a directory with all its entries, unless the name is free.
 func removeTree(at location) error {
 	fi, err := at.lstat()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -268,8 +261,8 @@ func removeTree(at location) error {
 	return err
 }
 
-// recordMade notes that a file was made, so that rollBack removes it if it is still the
-// same. The caller updates the result when the file is finished.
+// recordMade notes that a file was made, so that rollBack removes it if it is still the same.
+// The caller updates the result when the file is finished.
 func (c *commit) recordMade(at location, fi os.FileInfo) *identity {
 	s := &step{op: opMake, to: at, toIdentity: identityOf(fi, false)}
 	c.preparedSteps = append(c.preparedSteps, s)

@@ -106,8 +106,7 @@ func TestAnOriginalThatIsWrittenToIsKept(t *testing.T) {
 	}
 }
 
-// A mode is given back to the file that had it, and to no other file that has taken its
-// name.
+// A mode is given back to the file that had it, and to no other file that has taken its name.
 func TestUndoOfAModeFollowsNoLink(t *testing.T) {
 	errTest := errors.New("disk full")
 	w := newWorld(t)

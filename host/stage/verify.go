@@ -12,7 +12,6 @@ import (
 )
 
 // verify compares the files that the commit will change with those that the call has seen.
-// It changes nothing.
 func (c *commit) verify() error {
 	for i := range c.all {
 		ch := &c.all[i]
@@ -38,7 +37,7 @@ func (c *commit) verify() error {
 	return nil
 }
 
-// verifyOriginal compares the origin of n with its present state.
+// verifyOriginal compares the origin of n, as the call has seen it, with its present state.
 func (c *commit) verifyOriginal(ch *change, n *Node) error {
 	tree, o := ch.tree, n.origin
 	path := tree.hostPath(o.path())
@@ -88,8 +87,7 @@ func (c *commit) verifyOriginal(ch *change, n *Node) error {
 	return nil
 }
 
-// lstat returns the present state of the origin of a node. It opens no handle of the
-// directory of a node that was removed together with its directory.
+// lstat returns the present state of a node's origin. It keeps no handle of a gone directory.
 func (c *commit) lstat(tree *Tree, n *Node) (os.FileInfo, error) {
 	if !goesWithParent(n) {
 		h, err := c.dir(tree, n.origin.dir)
@@ -110,8 +108,8 @@ func (c *commit) lstat(tree *Tree, n *Node) (os.FileInfo, error) {
 	return cur.root.Lstat(n.origin.name)
 }
 
-// difference describes how a file differs from its earlier state; empty: not at all. With
-// identityOnly it only looks whether it is the same file.
+// difference describes how a file differs from its earlier state; empty: not at all. If
+// identityOnly is set, it only compares which file it is.
 func difference(fi, was os.FileInfo, identityOnly bool) string {
 	switch {
 	case !rootedfs.SameFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
@@ -139,7 +137,6 @@ func (c *commit) lookupError(path string, err error) error {
 	return fmt.Errorf("commit: %s: %w", path, err)
 }
 
-// reason describes err, the error of a lookup, for a person.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -150,8 +147,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// verifyPlace checks the new place of a node: it must be free, or have the original that the
-// call has moved or removed.
+// verifyPlace checks that the new place of a node is free, or that the call has freed it.
 func (c *commit) verifyPlace(ch *change) error {
 	h, err := c.dir(ch.tree, ch.n.parent)
 	if err != nil {
@@ -170,8 +166,8 @@ func (c *commit) verifyPlace(ch *change) error {
 	return nil
 }
 
-// verifyGone checks that a removed directory has no entries but those that the call has
-// removed too.
+// verifyGone checks that a removed directory has no entries that the call has not removed or
+// moved. Entries that this commit has prepared do not count.
 func (c *commit) verifyGone(tree *Tree, n *Node, path string) error {
 	h, err := c.dir(tree, n)
 	if err != nil {
@@ -192,7 +188,8 @@ func (c *commit) verifyGone(tree *Tree, n *Node, path string) error {
 	return nil
 }
 
-// isPrepared reports whether this commit has made the file of that name.
+// isPrepared reports whether this commit has made the file of this name in h, or moved it to
+// h.
 func (c *commit) isPrepared(h *handle, name string) bool {
 	for _, p := range c.sources {
 		if p == (location{h, name}) {
@@ -229,8 +226,7 @@ func (c *commit) recheck() error {
 	return nil
 }
 
-// lstatInside returns the state of a directory at its path in the tree, and follows no
-// symbolic link.
+// lstatInside returns the state of a directory at its path in the tree, and follows no link.
 func lstatInside(top rootedfs.Root, n *Node) (os.FileInfo, error) {
 	at, err := top.OpenRoot(".")
 	if err != nil {

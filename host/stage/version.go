@@ -47,8 +47,7 @@ func (tree *Tree) stagedVersion(n *Node) *tool.Version {
 	return v
 }
 
-// version returns a version of a node. Its content is data over the origin; nil data is the
-// origin alone.
+// version returns a version of a node: data over its origin, or the origin if data is nil.
 func (tree *Tree) version(n *Node, data *content, mode fs.FileMode, size int64) *tool.Version {
 	if !mode.IsRegular() {
 		size = 0
@@ -73,7 +72,6 @@ func (tree *Tree) version(n *Node, data *content, mode fs.FileMode, size int64) 
 	}}
 }
 
-// versionReader reads the content of a version.
 type versionReader struct {
 	*io.SectionReader
 	base *os.File // the file of the host; nil if there is none
@@ -86,8 +84,7 @@ func (r *versionReader) Close() error {
 	return r.base.Close()
 }
 
-// sameContent reports whether two versions have the same content. A version that nobody may
-// read differs from every other one.
+// sameContent reports whether two versions have the same content; false if we may not read a.
 func sameContent(ctx context.Context, a, b *tool.Version) (bool, error) {
 	if a.Size != b.Size {
 		return false, nil

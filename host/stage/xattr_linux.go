@@ -12,27 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ACLs of a file are extended attributes. The default ACL of a directory becomes the ACL
-// of new files in it, whatever the umask is.
+// Names of the extended attributes that hold ACLs. The default ACL of a directory becomes the
+// ACL of new files in it, whatever the umask is.
 const (
 	accessACL  = "system.posix_acl_access"
 	defaultACL = "system.posix_acl_default"
 )
 
-// xattrs are the extended attributes of a file, by name.
 type xattrs map[string][]byte
 
 // maxXattr is the limit of Linux for the bytes of a value, and of a list of names.
 const maxXattr = 64 << 10
 
-// tracked reports whether an attribute is an ACL or another attribute that a command can set.
-// Attributes of the overlay do not count.
+// tracked reports whether an attribute is an ACL or another attribute that a command can set,
+// but not one of the overlay.
 func tracked(name string) bool {
 	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, overlayXattr) || name == accessACL || name == defaultACL || name == "security.capability"
 }
 
-// xattrsOf reads the tracked attributes of a file. copied reports whether the overlay has
-// copied the file from the host. Links in path are followed, but not its last name.
+// xattrsOf reads the tracked attributes of a file, maybe none. copied reports whether the
+// overlay has copied the file from the host. It does not follow a link at the end of path.
 func xattrsOf(path string) (all xattrs, copied bool, err error) {
 	list, err := readXattr(func(buf []byte) (int, error) { return unix.Llistxattr(path, buf) })
 	if err != nil {
@@ -55,8 +54,8 @@ func xattrsOf(path string) (all xattrs, copied bool, err error) {
 	return all, copied, nil
 }
 
-// readXattr calls read with a buffer that is large enough. It returns nil if there is no
-// such attribute, or the file system has none.
+// readXattr calls read with a buffer that is large enough. It returns nil if there is no such
+// attribute, or the file system has none.
 func readXattr(read func(buf []byte) (int, error)) ([]byte, error) {
 	buf := make([]byte, 256)
 	n, err := read(buf)
@@ -70,8 +69,8 @@ func readXattr(read func(buf []byte) (int, error)) ([]byte, error) {
 	return buf[:max(n, 0)], err
 }
 
-// valueBeyondMode returns the part of an attribute's value that the mode does not show. Of
-// an access ACL these are the entries of named users and groups, and of the owning group.
+// valueBeyondMode returns the part of an attribute's value that the mode does not show: of an
+// access ACL the entries of named users and groups, and of the owning group.
 func valueBeyondMode(name string, value []byte) string {
 	if name != accessACL {
 		return string(value)
@@ -86,9 +85,8 @@ const (
 	aclGroup    = 0x08
 )
 
-// entriesOf returns the entries of an ACL that have one of these tags. An ACL begins
-// with a version of four bytes. An entry is a tag and permissions of two bytes each,
-// and an ID of four.
+// entriesOf returns the entries of an ACL that have one of these tags. An ACL is a version of
+// four bytes, and entries: a tag and permissions of two bytes each, and an ID of four.
 func entriesOf(acl []byte, tags ...uint16) (out []byte) {
 	const version, entry = 4, 8
 	for acl = acl[min(version, len(acl)):]; len(acl) >= entry; acl = acl[entry:] {
@@ -101,11 +99,11 @@ func entriesOf(acl []byte, tags ...uint16) (out []byte) {
 	return out
 }
 
-// restoreAttributes undoes the changes that a command has made to the extended attributes
-// and ACLs of a file in the upper layer: no change would show them, so no commit keeps them.
-// A file that replaces another one gets the attributes of the other file. dir is the node
-// of its directory, fd that directory in the upper layer, and need the mode bits that
-// grantAccess has added.
+// restoreAttributes undoes the changes that a command has made to the extended attributes and
+// ACLs of a file in the upper layer: no change would show them, so no commit keeps them. A
+// file that replaces another one gets the attributes of the other file. dir is the node of its
+// directory, fd that directory in the upper layer, and need the mode bits that grantAccess has
+// added.
 func (c *collector) restoreAttributes(dir *Node, fd int, rel string, e *upperEntry, need uint32) error {
 	at := fmt.Sprintf("/proc/self/fd/%d/%s", fd, e.name)
 	now, copied, err := xattrsOf(at)
@@ -156,8 +154,8 @@ func (c *collector) restoreAttributes(dir *Node, fd int, rel string, e *upperEnt
 	return unix.Fchmodat(fd, e.name, mode|need, 0)
 }
 
-// inherited returns the attributes that a new file has inherited from its directory. The
-// attributes of the directory were restored before.
+// inherited returns the attributes among now that a new file has inherited from its directory,
+// whose own attributes were restored before. dir and fd are as in restoreAttributes.
 func (c *collector) inherited(dir *Node, fd int, now xattrs) (xattrs, error) {
 	at := fmt.Sprintf("/proc/self/fd/%d/.", fd)
 	if dir.origin != nil {
@@ -191,8 +189,7 @@ func withWriteBit(path string, op func() error) error {
 	return errors.Join(unix.Chmod(path, st.Mode&0o777|0o200), op(), unix.Chmod(path, st.Mode&0o777))
 }
 
-// copyAttributes copies the tracked attributes of a file to a new file, as far as the host
-// permits.
+// copyAttributes copies the tracked attributes of a file, as far as the host permits.
 func copyAttributes(to *os.File, from string) {
 	of, _, _ := xattrsOf(from)
 	for name, value := range of {
@@ -200,7 +197,7 @@ func copyAttributes(to *os.File, from string) {
 	}
 }
 
-// hasXattr reports whether an attribute of the overlay has the value "y".
+// hasXattr reports whether an attribute of the overlay is "y", which means true.
 func hasXattr(fd int, name string) bool {
 	var value [2]byte
 	n, err := unix.Fgetxattr(fd, name, value[:])

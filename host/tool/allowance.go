@@ -2,15 +2,15 @@ package tool
 
 import "slices"
 
-// Allowance holds the permissions that a person gives to an added tool. The zero value
-// permits computing only. The layers of the policy narrow it further.
+// Allowance holds the permissions that a person gives to an added tool. The zero value permits
+// computing only. The layers of the policy narrow it further.
 type Allowance struct {
-	Read    []string `json:"read,omitempty"`    // directories, absolute and clean
-	Write   []string `json:"write,omitempty"`   // likewise; the tool can also read them
+	Read    []string `json:"read,omitempty"`    // absolute and clean directories
+	Write   []string `json:"write,omitempty"`   // directories like those of Read; the tool can also read them
 	Hosts   []string `json:"hosts,omitempty"`   // in the form of network.ParseRule
-	Secrets []string `json:"secrets,omitempty"` // names
-	Exec    bool     `json:"exec,omitempty"`    // commands, each of which a person is asked about as usual
-	Store   bool     `json:"store,omitempty"`   // data beyond a call, shared with the other tools of its module
+	Secrets []string `json:"secrets,omitempty"` // names of secrets
+	Exec    bool     `json:"exec,omitempty"`    // run commands, each after the usual question
+	Store   bool     `json:"store,omitempty"`   // keep data beyond a call, shared within its module
 }
 
 // Equal reports whether two allowances are the same.
@@ -34,7 +34,7 @@ func (a Allowance) With(b Allowance) Allowance {
 	}
 }
 
-// Without returns the allowance minus everything that b permits.
+// Without returns the allowance without the permissions that b has, too.
 func (a Allowance) Without(b Allowance) Allowance {
 	left := func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })

@@ -8,7 +8,6 @@ import (
 // Caller is the kind of caller that has made a call.
 type Caller string
 
-// The kinds of callers.
 const (
 	CallerAgent  Caller = "agent"  // the model, through the loop
 	CallerPerson Caller = "person" // `stockade call`
@@ -19,26 +18,22 @@ const (
 type Call struct {
 	ID     string
 	Tool   string
-	Args   json.RawMessage // those of the caller, which dispatch replaces by checked arguments
+	Args   json.RawMessage // arguments from the caller; dispatch replaces them by checked ones
 	Caller Caller
 	Cwd    string // absolute path on the host; relative paths in the arguments start here
 
-	// Turn and Step are the numbers of the turn in the session and of the step in the
-	// turn; 0 outside a turn.
-	Turn, Step int
+	Turn, Step int // numbers of the turn in the session and of the step in the turn; 0 outside a turn
 }
 
-// ArgsDigest returns the SHA-256 of the arguments. With it a grant is bound to the
-// arguments that were approved.
+// ArgsDigest returns the SHA-256 of the arguments. It binds a grant to the approved arguments.
 func (c Call) ArgsDigest() [32]byte { return sha256.Sum256(c.Args) }
 
-// Progress is a report of a running tool: its progress, a message for the operator, or
-// output of its process.
+// Progress is a report of a running tool: its progress, a message, or output of its process.
 type Progress struct {
-	Level   string  `json:"level,omitempty"` // of a message; empty for progress
+	Level   string  `json:"level,omitempty"` // level of a message; empty for progress
 	Message string  `json:"message,omitempty"`
-	Hint    Hint    `json:"hint,omitempty"`   // an action that the operator can take
+	Hint    Hint    `json:"hint,omitempty"`   // action that the operator can take
 	Done    uint64  `json:"done,omitempty"`   // units of work so far
 	Total   *uint64 `json:"total,omitempty"`  // units of work in all; nil: unknown
-	Output  string  `json:"output,omitempty"` // follows the Output of the call's last report
+	Output  string  `json:"output,omitempty"` // continues the Output of the previous report of the call
 }

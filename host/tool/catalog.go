@@ -14,24 +14,23 @@ import (
 // Origin is the place where a module comes from.
 type Origin string
 
-// The origins.
 const (
 	OriginBuiltin Origin = "builtin" // compiled into this program
 	OriginFile    Origin = "file"    // named by its path on the command line
 	OriginAdded   Origin = "added"   // added by a person, from elsewhere
 )
 
-// Module is a WebAssembly file that contains tools. Its bytes are read when they are needed.
+// Module is a WebAssembly file that contains tools.
 type Module struct {
 	Name   string
-	Digest string // sha256 in hex of the bytes that Read returns
-	Bytes  int64
+	Digest string // SHA-256, in hex, of the bytes that Read returns
+	Bytes  int64  // number of bytes that Read returns
 	Origin Origin
 	Path   string // path or reference of the file, for people; empty for a built-in module
-	// Prefix begins the name of each tool in the catalog, before the module's own name of
-	// the tool, so that an added tool never takes the name of another one.
+	// Prefix begins the name of each tool in the catalog, before the module's own name of the
+	// tool, so that an added tool never takes the name of another one.
 	Prefix  string
-	Version string // from its manifest; may be empty
+	Version string // version in its manifest; may be empty
 	// Signer is the name of the publisher whose signature over the bytes was verified, and
 	// Namespace the entry of trust.toml that lets the publisher sign this module. Both are
 	// empty if no signature was verified.
@@ -39,14 +38,12 @@ type Module struct {
 	// AdminKnowsSigner is set if the administrator has named the signer. Otherwise only the
 	// user has, who may give any name to anybody.
 	AdminKnowsSigner bool
-	AllowLarge       bool // a person permits the module, or a function in it, to be large
-	// Config holds the configuration of the manifest: values by their names.
-	Config map[string]string
-	// Read returns the bytes. The caller must check them against Digest.
-	Read func() ([]byte, error)
+	AllowLarge       bool                   // a person permits the module, or a function in it, to be large
+	Config           map[string]string      // default values of the manifest, by their names
+	Read             func() ([]byte, error) // returns the bytes; the caller must check them against Digest
 }
 
-// UnprefixedName returns the module's own name of a tool, without Prefix.
+// UnprefixedName returns the module's own name for a tool that is in the catalog as offered.
 func (m *Module) UnprefixedName(offered string) string { return strings.TrimPrefix(offered, m.Prefix) }
 
 // NewModule returns a module with these bytes, which must not change any more.
@@ -59,22 +56,20 @@ func NewModule(name string, origin Origin, path string, code []byte) *Module {
 
 // Entry is a tool that can be called.
 type Entry struct {
-	// Spec is the description of the tool by its module, with two changes: Capabilities are
-	// limited to those that the configuration needs and Allowed permits, and the Name of
-	// an added tool begins with the prefix of the module.
+	// Spec is the tool's description by its module, with two changes: Capabilities are limited
+	// to those that the configuration needs and Allowed permits, and the Name of an added tool
+	// begins with the prefix of the module.
 	Spec
-	Schema *Schema // of Spec.Parameters
+	Schema *Schema // compiled Spec.Parameters
 	Module *Module
 	ABI    string // see Manifest.ABI
-	// Allowed holds the permissions that a person has given to an added tool. Nil: the
-	// tool is not restricted beyond the policy, like a built-in one.
-	Allowed *Allowance
-	// Requested are all capabilities that the tool asks for, given or not.
-	Requested Capabilities
+	// Allowed holds the permissions that a person has given to an added tool. Nil: only the
+	// policy restricts the tool, like a built-in one.
+	Allowed   *Allowance
+	Requested Capabilities // all capabilities that the tool asks for, given or not
 }
 
-// aliases maps names that other systems give to the same tools, with the same arguments, to
-// ours.
+// aliases maps names that other systems give to tools with the same arguments to our names.
 var aliases = map[string]string{
 	"read_file":       "file_read",
 	"write_file":      "file_write",
@@ -82,14 +77,14 @@ var aliases = map[string]string{
 	"execute_command": "bash",
 }
 
-// Aliases returns the sorted names that stand for tools of other names.
+// Aliases returns the sorted names by which [Catalog.Find] finds a tool of another name.
 func Aliases() []string { return slices.Sorted(maps.Keys(aliases)) }
 
-// Catalog holds the tools that can be called, by name. It does not change, and is safe for
-// concurrent use.
+// Catalog holds the callable tools by name. It does not change, and is safe for concurrent
+// use.
 type Catalog struct {
 	entries map[string]*Entry
-	names   []string
+	names   []string // sorted keys of entries
 }
 
 // NewEntry returns the entry of a tool that is given everything it asks for. Its schema was
@@ -114,8 +109,7 @@ func NewCatalog(modules map[*Module]Manifest) (*Catalog, error) {
 }
 
 // NewCatalogOf returns a catalog of tools, in any order. It is an error if two tools have the
-// same name, or a tool has a name of the host: one tool must never silently take the place
-// of another.
+// same name, or if a tool or an added module has a name that is reserved for the host.
 func NewCatalogOf(entries []*Entry) (*Catalog, error) {
 	c := &Catalog{entries: make(map[string]*Entry, len(entries))}
 	for _, e := range entries {
@@ -144,8 +138,7 @@ func (c *Catalog) Find(name string) (*Entry, bool) {
 	return e, ok
 }
 
-// decoratedName matches the name of a tool with the additions of models; its group is the
-// name.
+// decoratedName matches a tool's name with additions of models. Its group is the bare name.
 var decoratedName = sync.OnceValue(func() *regexp.Regexp {
 	const token, edge = `(?:<\|[a-z_]{1,32}\|>)`, "[ \t\r\n\"'`]{0,8}"
 	return regexp.MustCompile("^" + edge + token + `*(?:(?:functions?|tools?|default_api)[.:])?([A-Za-z0-9_-]{1,64})(?:\(\))?(?::[0-9]{1,4})?(?:` +
@@ -162,7 +155,7 @@ func BareName(name string) string {
 // Names returns the names of the tools in alphabetical order.
 func (c *Catalog) Names() []string { return slices.Clone(c.names) }
 
-// Nearest returns the name of the tool that is most like name; empty if none is.
+// Nearest returns the name of the tool that is most like name; empty if none is similar.
 func (c *Catalog) Nearest(name string) string { return nearest.Find(name, c.names) }
 
 // Entries returns the tools in alphabetical order.
@@ -174,8 +167,8 @@ func (c *Catalog) Entries() []*Entry {
 	return out
 }
 
-// Only returns a catalog of the named tools. A name is that of a tool or of a module with all
-// its tools. For an unknown name the error suggests a similar one.
+// Only returns a catalog of the named tools. A name is that of a tool, of an alias, or of a
+// module with all its tools. The error for an unknown name suggests a similar one.
 func (c *Catalog) Only(names []string) (*Catalog, error) {
 	known := c.Names()
 	ofModule := map[string][]*Entry{}

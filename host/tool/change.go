@@ -11,27 +11,26 @@ import (
 // ChangeKind is the kind of a [Change].
 type ChangeKind string
 
-// The kinds of changes. "File" includes symbolic links, and everything else that can be
-// moved and removed but not opened. The values are part of the documented contract of
-// `--json`.
+// The kinds of changes. "File" includes symbolic links, and everything else that can be moved
+// and removed but not opened. The values are part of the documented contract of `--json`.
 const (
 	Created          ChangeKind = "created"
-	Modified         ChangeKind = "modified" // or replaced by another file
+	Modified         ChangeKind = "modified" // new content, or replaced by another file
 	Removed          ChangeKind = "removed"
-	Renamed          ChangeKind = "renamed" // a directory with all its entries; the content may have changed, too
+	Renamed          ChangeKind = "renamed" // or moved, with all entries; the content may differ
 	DirectoryCreated ChangeKind = "directory created"
 	DirectoryRemoved ChangeKind = "directory removed"
-	ModeChanged      ChangeKind = "mode"  // and maybe the times
-	TimesChanged     ChangeKind = "times" // only the times
+	ModeChanged      ChangeKind = "mode"  // new permissions, and maybe new times
+	TimesChanged     ChangeKind = "times" // only new times
 )
 
 // Change is a change of one file or directory that a call makes.
 type Change struct {
-	Path   string // absolute, on the host: the path after the change, or the removed path
-	From   string // the path before; only of Renamed
+	Path   string // absolute path on the host after the change; for a removal: the removed path
+	From   string // absolute path before the change; only for Renamed
 	Kind   ChangeKind
-	Before *Version // nil: it did not exist
-	After  *Version // nil: it does not exist any more
+	Before *Version // nil: the file did not exist
+	After  *Version // nil: the file does not exist any more
 	// InRepository is set if the file may belong to a git repository in a directory of any
 	// name. git may then run the file, or a program that the file names.
 	InRepository bool
@@ -39,27 +38,21 @@ type Change struct {
 
 // Version is a file or directory before or after a change.
 type Version struct {
-	Size int64       // bytes of a file; 0 for anything else
-	Mode fs.FileMode // type and permissions
-	// ModTime is the time of modification that the call has set; nil: it has set none.
-	ModTime *time.Time
-	// Target is the target of a symbolic link.
-	Target string
+	Size    int64       // bytes of a file; 0 for anything else
+	Mode    fs.FileMode // type and permissions
+	ModTime *time.Time  // time of modification that the call has set; nil: none
+	Target  string      // target of a symbolic link; empty for anything else, or if it is unknown
 	// LinkCount is the number of names of the file on the host; 0 if it has only one. The
 	// names that are not changed keep the old content.
 	LinkCount uint64
-	// HardLink is the absolute path of another name of the same file; empty if there is
-	// none.
-	HardLink string
-	// Encoding is the name of the encoding that the call gives for text that is not UTF-8;
-	// empty: it gives none.
-	Encoding string
-	// Open opens the content of a regular file. It fails after the end of the change set,
-	// and if the host has another file there by now.
+	HardLink  string // absolute path of another name of the same file; empty: none
+	Encoding  string // encoding that the call gives for text that is not UTF-8; empty: none
+	// Open opens the content of a regular file. It fails after the end of the change set, and
+	// if the host has another file there by now.
 	Open func() (io.ReadCloser, error)
 }
 
-// SHA256 returns the digest of the content, which it reads completely.
+// SHA256 reads the content completely, and returns its digest.
 func (v *Version) SHA256() (sum [sha256.Size]byte, err error) {
 	r, err := v.Open()
 	if err != nil {

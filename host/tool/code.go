@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// hostCodes are codes for facts that the host itself has found, beside those that begin with
-// TOOL_. A tool cannot give them, so its text cannot provoke a decision that depends on them.
+// hostCodes are the codes that only the host gives, beside those that begin with TOOL_. A tool
+// cannot give them, so its text cannot provoke a decision that depends on them.
 var hostCodes = []Code{
 	CodeUnknownTool, CodeUnseen, CodeLinesMoved, CodeDenied, CodeFilesChanged, CodeNotKept, CodeNotAdmitted, CodeInterrupted, CodeLimitReached, CodeHost,
 }
 
-// FromHost reports whether only the host gives this code, and no tool. All codes that begin
-// with TOOL_ are the host's except [CodeFailed], the failure of a tool. Host and tools both
-// give [CodeInvalidArgs].
+// FromHost reports whether only the host gives this code, and no tool. This includes all codes
+// that begin with TOOL_ except [CodeFailed]. Host and tools both give [CodeInvalidArgs].
 func (c Code) FromHost() bool {
 	return slices.Contains(hostCodes, c) || c != CodeFailed && strings.HasPrefix(string(c), "TOOL_")
 }
 
-// leadingCode returns the code at the beginning of a text, without the colon and the blank
-// that follow; empty if there is none.
+// leadingCode returns the code at the beginning of a text that goes on with a colon and a
+// blank; empty if there is none.
 func leadingCode(text string) string {
 	code, _, ok := strings.Cut(text[:min(len(text), 42)], ": ")
 	if !ok || len(code) < 3 || code[0] < 'A' || code[0] > 'Z' || strings.Trim(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
@@ -28,10 +27,9 @@ func leadingCode(text string) string {
 	return code
 }
 
-// CutCode separates the error text of a tool from the code at its beginning: 3 to 40
-// capitals, digits and '_', then a colon and a blank. Without a code it returns fallback
-// and the whole text. A code of the host is not accepted from a tool and stays in the text,
-// except fallback.
+// CutCode separates the error text of a tool from the code at its beginning: 3 to 40 capitals,
+// digits and '_', then a colon and a blank. Without a code it returns fallback and the whole
+// text. A code of the host is not accepted from a tool and stays in the text, except fallback.
 func CutCode(text string, fallback Code) (Code, string) {
 	found := leadingCode(text)
 	if code := Code(found); found != "" && (code == fallback || !code.FromHost()) {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// EffectiveConfig returns the configuration of a module. values are configured values by the
-// name of the module; they replace the module's defaults. Only built-in modules are
-// configured, and only names that they declare.
+// EffectiveConfig returns the configuration of a module. values holds configured values by the
+// name of the module and their own names; they replace the module's defaults. Only built-in
+// modules are configured, and only names that they declare.
 func (m *Module) EffectiveConfig(values map[string]map[string]string) map[string]string {
 	own := values[m.Name]
 	if m.Origin != OriginBuiltin || len(own) == 0 {
@@ -26,7 +26,7 @@ func (m *Module) EffectiveConfig(values map[string]map[string]string) map[string
 }
 
 // WithConfig returns the capabilities that a tool asks for under a configuration. It leaves
-// out secrets with another value in When, and adds the hosts of the URLs in HostsOf.
+// out secrets whose When does not fit, and adds the hosts of the URLs in HostsOf.
 func (c Capabilities) WithConfig(config map[string]string) Capabilities {
 	if len(c.HostsOf) > 0 {
 		c.Hosts = slices.Clone(c.Hosts)
@@ -69,8 +69,7 @@ func hostOf(text string) string {
 	return host
 }
 
-// checkConfigNames returns an error if a capability depends on a name that config does not
-// declare.
+// checkConfigNames returns an error if a capability depends on a name that is not in config.
 func (c Capabilities) checkConfigNames(config map[string]string) error {
 	names := slices.Clone(c.HostsOf)
 	for _, s := range c.Secrets {
@@ -91,7 +90,7 @@ func (c Capabilities) checkConfigNames(config map[string]string) error {
 }
 
 // WithConfig returns a catalog whose built-in tools ask for the capabilities that they need
-// under a configuration. values are configured values by the name of the module.
+// under a configuration. values is as in [Module.EffectiveConfig].
 func (c *Catalog) WithConfig(values map[string]map[string]string) *Catalog {
 	out := &Catalog{entries: maps.Clone(c.entries), names: c.names}
 	for name, e := range c.entries {

@@ -9,32 +9,30 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/patch"
 )
 
-// Content connects a tool with the content of files, so that a model changes only content
-// that it has seen. Such a tool returns, in the field "sha256" of its result, the SHA-256 in
-// hex of the file after the call. For a patch the field is an object with the SHA-256 of each
-// file that still exists, by its path in the patch.
+// Content connects a tool with the content of files, so that a model changes only content that
+// it has seen. Such a tool returns, in the field "sha256" of its result, the SHA-256 in hex of
+// the file after the call. For a patch the field is an object with the SHA-256 of each file
+// that still exists, by its path in the patch.
 type Content struct {
-	// Path is the name of the argument that holds the path of the file.
-	Path string `json:"path,omitempty"`
-	// Patch is the name of the argument that holds a patch in the form of package patch;
-	// the tool has no Path then. Rules match the paths in the patch as the argument
-	// [PatchPath].
+	Path string `json:"path,omitempty"` // name of the argument with the path of the file
+	// Patch is the name of the argument with a patch in the form of package patch; the tool
+	// has no Path then. Rules match the paths in the patch as the argument [PatchPath].
 	Patch string `json:"patch,omitempty"`
-	// Hash is the name of the argument with the SHA-256 of the content that the
-	// conversation saw last; the host fills it in if the call does not give it. For a
-	// patch the argument is an object with the SHA-256 of each existing file, by its path.
-	// Empty: the tool only reads.
+	// Hash is the name of the argument with the SHA-256 of the content that the conversation
+	// saw last; the host fills it in if the call does not give it. For a patch the argument is
+	// an object with the SHA-256 of each existing file, by its path. Empty: the tool only
+	// reads.
 	Hash string `json:"hash,omitempty"`
-	// Lines is set if the tool has the argument [LineStart], and maybe [LineEnd], with
-	// numbers of lines. The model counts lines in the content that it saw before the call.
-	// If an earlier call of the same step has changed the file since, the host adapts the
-	// numbers by the field "replaced" in the result of that call, see [LineEdit], or
-	// refuses the call if the field is missing.
+	// Lines is set if the tool has the argument [LineStart], and maybe [LineEnd], with numbers
+	// of lines. The model counts lines in the content that it saw before the call. If an
+	// earlier call of the same step has changed the file since, the host adapts the numbers by
+	// the field "replaced" in the result of that call, see [LineEdit]. Without the field it
+	// refuses the call.
 	Lines bool `json:"lines,omitempty"`
 }
 
-// Names of the arguments that are numbers of lines, counted from 1. Without LineEnd the
-// operation takes place in front of line LineStart.
+// Names of the arguments with numbers of lines, from 1 on. Without LineEnd the operation takes
+// place in front of line LineStart.
 const (
 	LineStart = "line_start"
 	LineEnd   = "line_end"
@@ -51,9 +49,8 @@ func (r *LineEdit) Valid() bool {
 }
 
 // ShiftLines converts line numbers from before the edit to those after the edit. from and to
-// are the first and the last line of a range. If to is nil, from is the line in front of
-// which something is inserted. It reports whether the lines are unchanged: false if the
-// edit replaced or divided them.
+// are the first and the last line of a range. If to is nil, from is the line in front of which
+// something is inserted. It returns false if the edit replaced or divided the lines.
 func (r LineEdit) ShiftLines(from, to *int) bool {
 	first, end := r[0], r[0]+r[1] // the replaced lines, without end
 	switch {
@@ -69,13 +66,13 @@ func (r LineEdit) ShiftLines(from, to *int) bool {
 	return *to < first
 }
 
-// PatchPath is the name of the argument by which decisions and rules match the paths in a
-// patch. Each path is a value of the argument.
+// PatchPath is the name of the argument by which decisions and rules match each path in a
+// patch.
 const PatchPath = "path"
 
 // Unsent returns the names of the fields of a result that the model is not sent, because the
-// host itself puts their values into the next call. For an edit by line number and for a
-// patch this includes the diff, because their output shows the new lines.
+// host itself puts their values into the next call. For an edit by line number and for a patch
+// this includes the diff, because their output shows the new lines.
 func (c *Content) Unsent() []string {
 	switch {
 	case c == nil || c.Hash == "":
@@ -86,8 +83,7 @@ func (c *Content) Unsent() []string {
 	return []string{"sha256"}
 }
 
-// Argument returns the name of the argument by which decisions match the files; empty if c is
-// nil.
+// Argument returns the argument by which decisions match the files; empty if c is nil.
 func (c *Content) Argument() string {
 	switch {
 	case c == nil:
@@ -123,7 +119,7 @@ func (c *Content) Files(args json.RawMessage) (existing, made []string, err erro
 	return existing, made, err
 }
 
-// stringArgument returns the value of an argument that must be a string and not empty.
+// stringArgument returns the value of an argument, which must be a string and not empty.
 func stringArgument(args json.RawMessage, name string) (text string, err error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(args, &all); err != nil {
@@ -135,8 +131,8 @@ func stringArgument(args json.RawMessage, name string) (text string, err error) 
 	return text, nil
 }
 
-// Encoding returns the name of the encoding that a call gives for files that are not UTF-8;
-// empty if it gives none. The question about the changes shows text in this encoding.
+// Encoding returns the encoding that a call gives for files that are not UTF-8; empty if it
+// gives none. The question about the changes shows text in this encoding.
 func (c *Content) Encoding(args json.RawMessage) (name string) {
 	if c != nil {
 		name, _ = stringArgument(args, "encoding")
@@ -144,9 +140,9 @@ func (c *Content) Encoding(args json.RawMessage) (name string) {
 	return name
 }
 
-// Modes returns, by the path after the patch, whether a file becomes executable. It has only
-// the files to which a patch gives a mode. The host sets the modes after the tool has ended,
-// because WASI has none.
+// Modes returns the files to which a patch gives a mode. The key is the path of the file after
+// the patch; the value is true if the file becomes executable. The host sets the modes after
+// the tool has ended, because WASI has none. The map is nil for a tool without a patch.
 func (c *Content) Modes(args json.RawMessage) map[string]bool {
 	if c == nil || c.Patch == "" {
 		return nil
@@ -162,7 +158,7 @@ func (c *Content) Modes(args json.RawMessage) map[string]bool {
 	return modes
 }
 
-// check checks that the named arguments are parameters of the right type. c may be nil.
+// check returns an error for arguments that are no parameters of the right type. c may be nil.
 func (c *Content) check(s *Schema) error {
 	switch {
 	case c == nil:

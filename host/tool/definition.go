@@ -14,29 +14,25 @@ import (
 
 // Definition is the part of a tool that the model sees.
 type Definition struct {
-	// Name is 1 to 64 letters, digits, '_' or '-', which every provider accepts.
-	Name string `json:"name"`
-	// Description describes the tool to the model, in 1 byte to 8 KiB.
-	Description string `json:"description"`
-	// Parameters is the JSON Schema of the arguments, whose type is "object".
-	Parameters json.RawMessage `json:"parameters"`
+	Name        string          `json:"name"`        // 1 to 64 letters, digits, '_' or '-'
+	Description string          `json:"description"` // text for the model, of 1 byte to 8 KiB
+	Parameters  json.RawMessage `json:"parameters"`  // JSON Schema of the arguments, whose type is "object"
 }
 
-// Limits on a manifest. They limit the data that a hostile module can put into the model's
-// context and into the host's memory.
+// Limits on a manifest; one beyond them is refused. They limit the data that a hostile module
+// can put into the model's context and into the host's memory.
 const (
 	MaxManifestBytes    = 256 << 10
 	maxDescriptionBytes = 8 << 10
 	maxToolsPerModule   = 128
 	maxHostsPerTool     = 32
-	maxConfig           = 64      // number of names
-	MaxConfigBytes      = 8 << 10 // of one value
+	maxConfig           = 64      // names in Manifest.Config
+	MaxConfigBytes      = 8 << 10 // bytes of one value of Manifest.Config
 )
 
 // Files is the access to the mounted directories that a tool asks for.
 type Files string
 
-// The values of [Files]. The zero value asks for no files.
 const (
 	FilesNone  Files = ""
 	FilesRead  Files = "read"
@@ -46,11 +42,9 @@ const (
 // Network is the access to the network that a tool asks for.
 type Network string
 
-// The values of [Network]. The zero value asks for nothing.
 const (
 	NetworkNone Network = ""
-	// NetworkHTTP asks for requests that the host makes for the tool, to the hosts that
-	// are granted.
+	// NetworkHTTP asks for requests that the host makes for the tool, to the granted hosts.
 	NetworkHTTP Network = "http"
 )
 
@@ -59,28 +53,26 @@ const (
 type Capabilities struct {
 	Files Files `json:"files,omitempty"`
 	// Exec is the name of the argument with the bash command that the tool wants to run, a
-	// string. The host approves and runs exactly the text of this argument. Empty: the
-	// tool starts no process.
+	// string. The host approves and runs exactly the text of this argument. Empty: the tool
+	// starts no process.
 	Exec string `json:"exec,omitempty"`
 	// ExecTimeout is the name of the argument with the time limit of the command in whole
 	// seconds; empty: the tool has no such argument.
 	ExecTimeout string `json:"exec_timeout,omitempty"`
-	// ExecNetwork is the name of the argument that is true if the command needs the
-	// network; empty: the command never gets the network.
-	ExecNetwork string `json:"exec_network,omitempty"`
-	// Network is the access to other machines.
-	Network Network `json:"network,omitempty"`
-	// Hosts lists the hosts that the tool wants to reach, each NAME, *.NAME or NAME:PORT;
-	// at most 32. Empty, with Network: hosts that the person names.
+	// ExecNetwork is the name of the argument that is true if the command needs the network;
+	// empty: the command never gets the network.
+	ExecNetwork string  `json:"exec_network,omitempty"`
+	Network     Network `json:"network,omitempty"`
+	// Hosts lists the hosts that the tool wants to reach, each NAME, *.NAME or NAME:PORT; at
+	// most 32, with HostsOf. Empty, with Network: hosts that the person names.
 	Hosts []string `json:"hosts,omitempty"`
 	// HostsOf lists names of Manifest.Config whose values are URLs. The tool wants to reach
 	// the hosts of these URLs, too, see [Capabilities.WithConfig].
 	HostsOf []string `json:"hosts_of,omitempty"`
-	// Store is set if the tool wants to keep data beyond a call, for later calls of the
-	// tools of its module in the same session.
-	Store bool `json:"store,omitempty"`
-	// Secrets lists the secrets that the tool wants placeholders for, at most 16.
-	Secrets []Secret `json:"secrets,omitempty"`
+	// Store is set if the tool wants to keep data beyond a call, for later calls of the tools
+	// of its module in the same session.
+	Store   bool     `json:"store,omitempty"`
+	Secrets []Secret `json:"secrets,omitempty"` // secrets that the tool wants placeholders for; at most 16
 }
 
 // Spec is one tool of a module: its definition and its requests.
@@ -90,10 +82,8 @@ type Spec struct {
 	Content      *Content     `json:"content,omitempty"` // nil: results report no hashes
 	// PerMinute limits the calls that a session may begin in a minute, at least a second
 	// apart; 0: no limit. It is for tools that use a service with such a limit.
-	PerMinute int `json:"per_minute,omitempty"`
-	// Doc documents the tool for people; may be nil. No model reads it, and no decision
-	// depends on it.
-	Doc *Doc `json:"doc,omitempty"`
+	PerMinute int  `json:"per_minute,omitempty"`
+	Doc       *Doc `json:"doc,omitempty"` // for people: no model and no decision uses it; may be nil
 	// Run describes the call of a module that does not list tools itself: a command, or a
 	// plugin for another host. Nil: the module lists its tools.
 	Run *Run `json:"run,omitempty"`
@@ -102,17 +92,17 @@ type Spec struct {
 // Manifest is a module's description of itself. It comes from its "stockade-tool" custom
 // section or from its describe function, as the same JSON.
 type Manifest struct {
-	// ABI is the WIT package that the module was built for, such as "stockade:tool@0.1.0",
-	// or one of the constants for other hosts.
+	// ABI is the WIT package that the module was built for, such as "stockade:tool@0.1.0", or
+	// one of the constants for other hosts.
 	ABI     string `json:"abi"`
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	Tools   []Spec `json:"tools"`
-	// Config holds the default values that the module can read, by their names. For a
-	// plugin they come from its description.
+	// Config holds the default values that the module can read, by their names. For a plugin
+	// they come from its description.
 	Config map[string]string `json:"config,omitempty"`
-	// Inferred is set if the module does not list the capabilities of its tools. They ask
-	// for everything that the imports of the module could use.
+	// Inferred is set if the module does not list the capabilities of its tools. They ask for
+	// everything that the imports of the module could use.
 	Inferred bool `json:"inferred,omitempty"`
 	// Notes are remarks of the host on the module: parts of its description that were left
 	// out, and imports that do not exist here. They contain no text of the module.
@@ -127,7 +117,7 @@ func ValidName(s string) bool {
 }
 
 // NameOf returns a valid name made from a text, such as the name of a file. Other characters
-// become '-'.
+// become '-'; without valid ones the name is "module".
 func NameOf(text string) string {
 	valid := strings.Map(func(r rune) rune {
 		if ValidName(string(r)) {
@@ -183,7 +173,6 @@ func ParseManifest(data []byte) (Manifest, error) {
 	return m, nil
 }
 
-// checkConfig checks the limits of the configuration.
 func (m *Manifest) checkConfig() error {
 	if len(m.Config) > maxConfig {
 		return fmt.Errorf("%d names, more than the limit of %d", len(m.Config), maxConfig)
@@ -196,8 +185,7 @@ func (m *Manifest) checkConfig() error {
 	return nil
 }
 
-// check checks a tool, and normalizes its hosts. The patterns of all tools share the limits
-// of p.
+// check checks a tool, and normalizes its hosts. p holds limits for patterns of all tools.
 func (s *Spec) check(p *patterns) error {
 	if !ValidName(s.Name) {
 		return fmt.Errorf("name %.80q is not 1 to 64 letters, digits, '_' or '-'", s.Name)
@@ -275,8 +263,8 @@ func (c Capabilities) checkHosts() error {
 }
 
 // checkKeys refuses keys that typ does not have, also in another case. A capability under a
-// wrong name would silently not be asked for, and a key that nobody reads may have been
-// meant to restrict one.
+// wrong name would silently not be asked for, and a key that nobody reads may have been meant
+// to restrict one.
 func checkKeys(data json.RawMessage, typ reflect.Type) error {
 	switch typ.Kind() {
 	case reflect.Pointer:

@@ -8,27 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// Doc is the documentation of a tool for people who call it and who write scripts, written
-// by its author.
+// Doc is the documentation of a tool by its author, for people and for writers of scripts.
 type Doc struct {
-	// Errors lists the errors of the tool, each as "CODE: when, and what to do".
-	Errors []string `json:"errors,omitempty"`
-	// Limits lists the limits of the tool, a text for each.
-	Limits []string `json:"limits,omitempty"`
-	// Examples lists calls of the tool.
-	Examples []Example `json:"examples,omitempty"`
+	Errors   []string  `json:"errors,omitempty"`   // errors of the tool, each as "CODE: when, and what to do"
+	Limits   []string  `json:"limits,omitempty"`   // limits of the tool, a text for each
+	Examples []Example `json:"examples,omitempty"` // calls of the tool
 }
 
-// Example is an example of a call.
 type Example struct {
-	// Args are the arguments, a JSON object. They are not checked against the schema.
-	Args json.RawMessage `json:"args"`
-	// Text describes the effect of the call.
-	Text string `json:"text"`
+	Args json.RawMessage `json:"args"` // arguments, a JSON object that is not checked against the schema
+	Text string          `json:"text"` // effect of the call
 }
 
-// Limits on the documentation of one tool: numbers of entries, bytes of one text, and bytes
-// of the arguments of one example.
+// Limits on the documentation of one tool: numbers of entries, bytes of one text, and bytes of
+// the arguments of one example. A tool beyond them is refused.
 const (
 	maxDocErrors   = 32
 	maxDocLimits   = 16

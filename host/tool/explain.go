@@ -45,7 +45,7 @@ func wrongChoice(c *choice, value any, at *argPath) *fault {
 	}}
 }
 
-// String returns the values as words, of many only the first.
+// String returns at most 32 of the values as words.
 func (c *choice) String() string {
 	const maxValues = 32
 	var words []string
@@ -67,7 +67,7 @@ func noMatch(p *pattern, text string, at *argPath) *fault {
 	}}
 }
 
-// boundWords holds the keywords about numbers as words.
+// boundWords holds words for the keywords of JSON Schema about numbers.
 var boundWords = map[string]string{
 	"minimum": "at least", "maximum": "at most", "exclusiveMinimum": "more than", "exclusiveMaximum": "less than", "multipleOf": "a multiple of",
 }
@@ -78,7 +78,7 @@ func outOfBounds(b bound, value any, at *argPath) *fault {
 	}}
 }
 
-// countFault returns the fault of a number of things outside of an interval; nil if it is
+// countFault returns a fault if the number n of things is outside of an interval; nil if it is
 // within. what names the things in the plural.
 func countFault(i interval, n int, what string, at *argPath) *fault {
 	words, limit := "at least", i.least
@@ -111,7 +111,6 @@ func noAlternative(value any, at *argPath, faults []*fault) *fault {
 	}}
 }
 
-// missingName returns the fault of a property that is missing.
 func missingName(n *node, name string, at *argPath) *fault {
 	return &fault{at: at.property(name), wrongName: true, words: func(where string) string {
 		want := ""
@@ -183,7 +182,7 @@ func (s *argPath) describe() string {
 	return fmt.Sprintf("argument %.*q", maxBytes, path)
 }
 
-// typeArticles holds the types of JSON as words.
+// typeArticles holds words for the types of JSON Schema.
 var typeArticles = map[string]string{
 	"string": "a string", "integer": "an integer", "number": "a number", "boolean": "true or false",
 	"array": "an array", "object": "an object", "null": "null",
@@ -219,7 +218,6 @@ func jsonType(value any) string {
 	return "object"
 }
 
-// valueWords describes a value.
 func valueWords(value any) string {
 	switch v := value.(type) {
 	case nil:

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// SpecTexts holds a tool's untrusted description of itself, in the form that a person is
-// shown.
+// SpecTexts holds a tool's untrusted description of itself, as it is shown to a person.
 type SpecTexts struct {
 	Description string `toml:"description" json:"description"`
 	Schema      string `toml:"schema" json:"schema"`     // JSON with sorted keys; then the Run of the tool, if any
@@ -26,8 +25,8 @@ func (s Spec) Texts() SpecTexts {
 	return SpecTexts{s.Description, schema, s.Capabilities.String()}
 }
 
-// Fingerprint holds the SHA-256, in hex, of each part of a tool's description of itself, or
-// of those of all tools of a module.
+// Fingerprint holds the SHA-256, in hex, of each part of a tool's description of itself, or of
+// those of all tools of a module.
 type Fingerprint struct {
 	Description string `toml:"description" json:"description"`
 	Schema      string `toml:"schema" json:"schema"`
@@ -39,8 +38,8 @@ func (s SpecTexts) Fingerprint() Fingerprint {
 	return Fingerprint{hashText(s.Description), hashText(s.Schema), hashText(s.AsksFor)}
 }
 
-// Fingerprint returns the fingerprint of all tools of a module, with their names. The order
-// of tools in the manifest does not matter.
+// Fingerprint returns the fingerprint of all tools of a module, whatever their order is. It
+// covers their names and the configuration, too.
 func (m Manifest) Fingerprint() Fingerprint {
 	var lines [3][]string
 	for _, s := range m.Tools {
@@ -61,8 +60,7 @@ func (m Manifest) Fingerprint() Fingerprint {
 
 func hashText(text string) string { return SHA256([]byte(text)) }
 
-// SHA256 returns the digest of data, in hex. Modules, manifests and lockfiles name data by
-// this text.
+// SHA256 returns the digest of data, in hex. Modules, manifests and lockfiles name data by it.
 func SHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

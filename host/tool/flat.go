@@ -8,8 +8,9 @@ import (
 
 // FlatSchema returns the JSON Schema of a tool's arguments, from a flat list of parameters by
 // name. Each parameter is {"type", "description", "required": true, ...}; without the boolean
-// "required" it is the schema of the argument. If "required" is a list, it names properties
-// of the argument itself, and stays. Other arguments are not allowed.
+// "required" it is the schema of the argument. If "required" is a list, it names properties of
+// the argument itself, and stays. Other arguments are not allowed, unless there are no
+// parameters.
 func FlatSchema(parameters map[string]json.RawMessage) (json.RawMessage, error) {
 	if len(parameters) == 0 {
 		return json.RawMessage(`{"type":"object","properties":{}}`), nil

@@ -12,7 +12,6 @@ type standIn struct {
 	how   string // a hint for the model
 }
 
-// The replacements for tools that many systems have.
 var (
 	standRead    = standIn{"file_read", "use file_read with path, and with offset and limit for a part of a file"}
 	standWrite   = standIn{"file_write", "use file_write with path and content, the whole of it"}
@@ -38,10 +37,10 @@ var (
 	standSystem  = standIn{"system_info", "use system_info"}
 )
 
-// foreignTools holds names under which models know the tools of other systems: of Claude
-// Code and its API, codex, Gemini CLI, opencode, crush, aider, OpenHands, Cline, Cursor,
-// Copilot, goose and SWE-agent. Unlike [Aliases] such a tool has other arguments, so a call
-// is answered with a hint. The names are in lower case, with '_' for '-'.
+// foreignTools holds names under which models know the tools of other systems: of Claude Code
+// and its API, codex, Gemini CLI, opencode, crush, aider, OpenHands, Cline, Cursor, Copilot,
+// goose and SWE-agent. Unlike [Aliases] such a tool has other arguments, so a call is answered
+// with a hint. The names are in lower case, with '_' for '-'.
 var foreignTools = sync.OnceValue(func() map[string]standIn {
 	return foreignNames(map[string]standIn{
 		"read view open cat open_file view_file read_files read_many_files view_line_range get_file_contents": standRead,
@@ -72,7 +71,7 @@ var foreignTools = sync.OnceValue(func() map[string]standIn {
 	})
 })
 
-// foreignNames splits the keys, which are several names separated by blanks.
+// foreignNames splits the keys, each of which is several names separated by blanks.
 func foreignNames(groups map[string]standIn) map[string]standIn {
 	out := map[string]standIn{}
 	for names, s := range groups {
@@ -83,9 +82,9 @@ func foreignNames(groups map[string]standIn) map[string]standIn {
 	return out
 }
 
-// EquivalentOf returns advice on which of our tools to use for a tool of another system. tools
-// are the tools that the advice names; some of them may not be offered to the model. The
-// advice is empty if the name is not known, or our tools are not in the catalog.
+// EquivalentOf returns advice on the use of our tools for a tool of another system. tools are
+// the tools that the advice names; maybe not all are offered to the model. The advice is empty
+// if the name is not known, or one of our tools is not in the catalog.
 func (c *Catalog) EquivalentOf(name string) (how string, tools []*Entry) {
 	if len(name) > 64 {
 		return "", nil
@@ -113,8 +112,8 @@ func (c *Catalog) EquivalentOf(name string) (how string, tools []*Entry) {
 	return s.how, tools
 }
 
-// foreignArgs maps names that other systems give to arguments to ours, which are separated
-// by blanks. A tool has at most one of these.
+// foreignArgs maps the names of arguments in other systems to our names, separated by blanks.
+// A tool of ours has at most one of these.
 var foreignArgs = map[string]string{
 	"file_path": "path", "filepath": "path", "filename": "path", "file": "path", "target_file": "path", "absolute_path": "path", "relative_workspace_path": "path",
 	"notebook_path": "path", "dir_path": "path", "directory": "path", "dir": "path", "target_directory": "path", "search_path": "path",
@@ -130,7 +129,7 @@ var foreignArgs = map[string]string{
 	"start_line": "offset line_start", "line_start": "offset", "line": "offset line_start", "insert_line": "line_start", "line_number": "line_start", "end_line": "line_end", "case_insensitive": "ignore_case", "literal_text": "fixed_strings", "include_hidden_files": "include_hidden",
 }
 
-// translateArg returns the argument in has that a foreign name means; empty if there is none.
+// translateArg returns the name in has that a foreign one means; empty if there is none.
 func translateArg(name string, has []string) string {
 	if len(name) > 64 {
 		return ""

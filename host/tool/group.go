@@ -13,18 +13,17 @@ const (
 	ListModule = "catalog"
 )
 
-// UndoTool is the name of the tool in the log when a person undoes changes. No catalog has
-// it, so no model can call it.
+// UndoTool is the name of the tool in the log when a person undoes changes; no model sees it.
 const UndoTool = "undo"
 
 // Group is the tools of one added module, or of several modules with the same name.
 type Group struct {
-	Name  string   // of the module
+	Name  string   // name of the module
 	Tools []*Entry // in the order of the arguments of Groups
 }
 
-// Groups separates built-in tools from the others. It groups the others by their modules, in
-// alphabetical order.
+// Groups separates built-in tools from the others. It groups the others by the names of their
+// modules, in alphabetical order.
 func Groups(entries []*Entry) (builtin []*Entry, groups []Group) {
 	at := map[string]int{}
 	for _, e := range entries {

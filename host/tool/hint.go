@@ -9,15 +9,15 @@ import (
 
 // Hint is advice on a failure. It consists of words and, as data, of actions that only the
 // person who runs the program can take. [Hint.String] words them for a model. For a person,
-// [Hint.Render] fills in the commands and flags of the program at hand; a model is not told
-// of them.
+// [Hint.Render] fills in the commands and flags of the program at hand; a model is not told of
+// them.
 type Hint []HintPart
 
-// HintPart is words, or an action of a person.
+// HintPart is words or, if Code is set, an action of a person.
 type HintPart struct {
 	Words string   `json:"words,omitempty"`
 	Code  HintCode `json:"code,omitempty"`
-	Key   string   `json:"key,omitempty"` // parameter of the action, see HintCode
+	Key   string   `json:"key,omitempty"` // parameter of the action, see HintCode; may be empty
 }
 
 // HintCode names an action that a person can take.
@@ -26,15 +26,15 @@ type HintCode string
 // The actions, and their keys.
 const (
 	HintSettings  HintCode = "settings"     // change the user's own settings
-	HintAllow     HintCode = "allow"        // add a rule that allows a call, for this run; the key is the rule, or empty
-	HintUndeny    HintCode = "undeny"       // remove a rule that denies for this run; the key is the rule
-	HintAllowHost HintCode = "allow_host"   // add a rule of the network; the key is the rule, or empty
-	HintMount     HintCode = "mount"        // show tools another directory
+	HintAllow     HintCode = "allow"        // add a rule that allows a call in this run; the key is the rule or ""
+	HintUndeny    HintCode = "undeny"       // remove a rule that denies calls in this run; the key is the rule
+	HintAllowHost HintCode = "allow_host"   // add a rule that allows a host; the key is the rule, or empty
+	HintMount     HintCode = "mount"        // let tools see another directory
 	HintModule    HintCode = "module"       // look at the module of a call
-	HintLarge     HintCode = "large_module" // compile a large module
+	HintLarge     HintCode = "large_module" // permit a large module to be compiled
 	HintSetSecret HintCode = "set_secret"   // set a secret; the key is its name
 	HintConfine   HintCode = "confine"      // list what is missing to confine processes further
-	HintGrant     HintCode = "grant"        // give something to an added tool; the key is that of GrantHint
+	HintGrant     HintCode = "grant"        // give permissions to an added tool; the key is that of GrantHint
 )
 
 // Advise returns a hint of words, formatted as by [fmt.Sprintf].
@@ -48,7 +48,7 @@ func ActionHint(code HintCode, key string) Hint { return Hint{{Code: code, Key: 
 // And returns the hint followed by others.
 func (h Hint) And(more ...Hint) Hint { return slices.Concat(append([]Hint{h}, more...)...) }
 
-// Render returns the hint as text. action returns the text of an action.
+// Render returns the hint as text. action returns the text of a part that is an action.
 func (h Hint) Render(action func(HintPart) string) string {
 	var b strings.Builder
 	for _, p := range h {

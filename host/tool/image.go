@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/picture"
 )
 
-// Image is an image that a tool returns beside its output. The model sees it. Secrets that
-// its pixels show are not found.
+// Image is an image that a tool returns beside its output, for the model. Secrets that its
+// pixels show are not found.
 type Image struct {
 	Mime          string // image/png, image/jpeg, image/gif or image/webp
 	Data          []byte // at most picture.MaxBytes
@@ -17,8 +17,8 @@ type Image struct {
 }
 
 // NewImage returns an image after a check that data has the type mime and a size that models
-// accept. The error names the type or the size that was found. The caller must not change
-// data any more.
+// accept. The error names the type or the size that was found. The caller must not change data
+// any more.
 func NewImage(mime string, data []byte) (Image, error) {
 	info, err := picture.Look(data)
 	switch {

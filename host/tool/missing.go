@@ -8,7 +8,7 @@ import (
 // Missing lists the capabilities that an added tool asks for and was not given: "read",
 // "write", "exec", "host" (or "host=HOST" for each host that it names), "store" and
 // "secret=NAME". Hosts are listed all or not at all, because a rule for one host may cover
-// another one, which this package cannot see.
+// another one, which this package cannot see. It is nil for any other tool.
 func (e *Entry) Missing() []string {
 	if e.Module.Origin != OriginAdded {
 		return nil
@@ -59,8 +59,7 @@ func GrantHint(e *Entry, things ...string) Hint {
 	return ActionHint(HintGrant, strings.Join(append([]string{name}, things...), " "))
 }
 
-// MissingHint returns a hint that lists what the tool was not given, with a [GrantHint]; nil
-// if it was given everything.
+// MissingHint returns a hint with the result of Missing and a [GrantHint]; nil if it is empty.
 func (e *Entry) MissingHint() Hint {
 	missing := e.Missing()
 	if len(missing) == 0 {

@@ -14,21 +14,21 @@ import (
 )
 
 // Limits on a schema, far beyond the needs of schemas in use, see RATIONALE, "Why do we check
-// arguments ourselves?"
+// arguments ourselves?" A schema beyond them is refused.
 const (
 	maxNodes = 1 << 14 // number of schemas within a schema
-	maxDepth = 1024    // levels of schemas, also through references
+	maxDepth = 1024    // levels of schemas, also through references; also limits a check of arguments
 
-	maxPatternBytes = 16 << 10
-	maxProgram      = 10_000 // instructions of one compiled pattern
+	maxPatternBytes = 16 << 10 // bytes of one pattern
+	maxProgram      = 10_000   // instructions of one compiled pattern
 )
 
 // patterns holds the compiled patterns of one manifest, by their source. They share limits,
 // because a manifest has room for thousands.
 type patterns struct {
 	compiled    map[string]*lines.Pattern
-	sourceLeft  int // bytes
-	programLeft int // instructions, each of which takes some 200 bytes and as many nanoseconds
+	sourceLeft  int // remaining bytes of source
+	programLeft int // remaining instructions, each of which takes some 200 bytes and as many nanoseconds
 }
 
 func newPatterns() *patterns {
@@ -42,7 +42,7 @@ const (
 	foldBytes  = 4 << 10
 )
 
-// compile compiles a pattern, unless it was compiled before. At a limit it returns an error.
+// compile compiles a pattern, at most once. One beyond a limit is an error.
 func (p *patterns) compile(source string) (*lines.Pattern, error) {
 	if pattern := p.compiled[source]; pattern != nil {
 		return pattern, nil
@@ -66,25 +66,25 @@ func (p *patterns) compile(source string) (*lines.Pattern, error) {
 	return pattern, nil
 }
 
-// node is one compiled schema. A keyword that the schema does not have accepts every value.
+// node is one compiled schema. A missing keyword, also as a nil field, accepts every value.
 type node struct {
 	never bool     // the schema false, which accepts no value
 	ref   *node    // $ref
 	types []string // nil: all
 
-	choices []*choice // enum and const
-	bounds  []bound   // minimum and the like
+	choices []*choice // enum and const; a value must be in each
+	bounds  []bound   // minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf
 
-	length, items, properties, contained interval // minLength and maxLength, and the like
+	length, items, properties, contained interval // minLength and maxLength, minItems and so on
 
 	pattern *pattern
 
 	all, any, one          []*node // allOf, anyOf, oneOf
 	not, when, then, other *node   // not, if, then, else
 
-	prefix                           []*node // for the first items, one each
-	rest, contains, unevaluatedItems *node   // rest is for the items after prefix
-	unique                           bool
+	prefix                           []*node // prefixItems: one schema for each of the first items
+	rest, contains, unevaluatedItems *node   // rest: items, for those after prefix
+	unique                           bool    // uniqueItems
 
 	props                                        map[string]*node
 	patternProps                                 []patternProp
@@ -105,14 +105,14 @@ func newNode() *node {
 	return &node{length: all, items: all, properties: all, contained: interval{1, math.MaxInt}}
 }
 
-// bound is a keyword that limits a number. limit is an int64 or a float64.
 type bound struct {
 	keyword string
-	limit   any
+	limit   any // an int64 or a float64
 }
 
-// matchFold returns the string in the node's list that equals a value except for upper and
-// lower case. It is empty if the value itself is in the list, or none or several match.
+// matchFold returns the string in the node's only enum or const that equals a value except for
+// upper and lower case. It is empty if the value itself is in the list, or none or several
+// match.
 func (n *node) matchFold(value any) string {
 	text, ok := value.(string)
 	if n == nil || !ok || len(n.choices) != 1 || len(text) > n.choices[0].longest {
@@ -135,10 +135,10 @@ func (n *node) matchFold(value any) string {
 type choice struct {
 	values  []any
 	keys    map[string]bool // the values as JSON in canonical form
-	longest int             // bytes of the longest key
+	longest int             // bytes of the longest of keys
 }
 
-// pattern is a compiled pattern and its source, for errors.
+// pattern is a compiled pattern and its source, which errors show.
 type pattern struct {
 	source string
 	*lines.Pattern
@@ -163,13 +163,12 @@ type compiler struct {
 	root     any
 	nodes    map[uintptr]*node
 	patterns *patterns
-	depth    int
+	depth    int // number of nested schemas so far
 
 	before2019      bool // the draft is older than 2019-09
 	tracksEvaluated bool // some schema has unevaluatedItems or unevaluatedProperties
 }
 
-// node compiles a schema and the schemas within.
 func (c *compiler) node(schema any) (*node, error) {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -210,8 +209,8 @@ func (c *compiler) node(schema any) (*node, error) {
 	return n, nil
 }
 
-// keyword compiles one keyword. It ignores unknown ones and those that do not restrict
-// values, as the specification requires.
+// keyword compiles one keyword. It ignores unknown ones and those that do not restrict values,
+// as the specification requires.
 func (c *compiler) keyword(n *node, k string, v any) (err error) {
 	switch k {
 	case "$id":
@@ -420,7 +419,6 @@ func (c *compiler) reference(v any) (*node, error) {
 	return nil, bad
 }
 
-// parseTypes returns the value of "type" as a list.
 func parseTypes(v any) ([]string, error) {
 	if name, ok := v.(string); ok {
 		v = []any{name}
@@ -434,7 +432,7 @@ func parseTypes(v any) ([]string, error) {
 	return names, err
 }
 
-// parseCount returns a value that must be a whole number from 0.
+// parseCount returns a value, which must be a whole number from 0.
 func parseCount(v any) (int, error) {
 	n, ok := v.(int64)
 	if !ok || n < 0 {
@@ -443,7 +441,6 @@ func parseCount(v any) (int, error) {
 	return int(min(n, math.MaxInt)), nil
 }
 
-// parseStrings returns a value that must be a list of strings.
 func parseStrings(v any) ([]string, error) {
 	list, ok := v.([]any)
 	out := make([]string, len(list))
@@ -458,7 +455,7 @@ func parseStrings(v any) ([]string, error) {
 	return out, nil
 }
 
-// addChoice adds a list of values, which must be v. It stores the values as JSON, so that a
+// addChoice adds a choice of v, which must be a list. It stores the values as JSON, so that a
 // lookup takes the same time in a long list.
 func (n *node) addChoice(v any) error {
 	values, ok := v.([]any)
@@ -475,9 +472,9 @@ func (n *node) addChoice(v any) error {
 	return nil
 }
 
-// checkEnds returns an error if checking a value would never end: no schema may refer to
-// itself for the same value. left reports whether the nodes that were entered were left,
-// too.
+// checkEnds returns an error if a check could go on without end: a schema must not refer to
+// itself for the same value. left holds the nodes that were entered; the value is true after
+// the node was left.
 func (n *node) checkEnds(left map[*node]bool) error {
 	if n == nil {
 		return nil

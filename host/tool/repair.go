@@ -10,8 +10,8 @@ import (
 
 // Repair converts arguments to the types of the schema if their values can mean only one
 // thing. It leaves out null for an optional property. 5.0 and 1e1 become the integers 5 and
-// 10. A string becomes the number, boolean, object or array that it spells. null and "" in
-// the place of all arguments become {}. Arguments that fit the schema keep their meaning.
+// 10. A string becomes the number, boolean, object or array that it spells. null and "" in the
+// place of all arguments become {}. Arguments that fit the schema keep their meaning.
 // Everything else stays, and [Schema.Check] refuses it.
 func (s *Schema) Repair(ctx context.Context, args json.RawMessage) json.RawMessage {
 	c, err := s.compiled()
@@ -30,7 +30,7 @@ func (s *Schema) Repair(ctx context.Context, args json.RawMessage) json.RawMessa
 }
 
 // repair converts a value to the types of a schema, see [Schema.Repair]. Numbers are
-// json.Number.
+// json.Number. depth is the number of schemas above.
 func (w *walk) repair(n *node, value any, depth int) any {
 	if n == nil || depth > maxDepth || !w.spend(1+len(n.all)+len(n.any)+len(n.one)) {
 		return value
@@ -72,8 +72,7 @@ func (w *walk) repair(n *node, value any, depth int) any {
 	return value
 }
 
-// convert converts a value to a type. It returns the value unchanged if the conversion could
-// change its meaning.
+// convert converts a value to a type, or returns it unchanged if its meaning could change.
 func (w *walk) convert(typ string, value any) any {
 	text, _ := value.(string)
 	if number, ok := value.(json.Number); ok {

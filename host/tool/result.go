@@ -13,7 +13,6 @@ import (
 // ErrorType is the class of a failure, for the model.
 type ErrorType string
 
-// The error types of the envelope.
 const (
 	NotFound         ErrorType = "not_found"
 	ValidationFailed ErrorType = "validation_failed"
@@ -27,28 +26,27 @@ const (
 // their own codes, see [CutCode].
 type Code string
 
-// The codes.
 const (
 	CodeUnknownTool  Code = "UNKNOWN_TOOL"
 	CodeInvalidArgs  Code = "INVALID_ARGUMENTS"
 	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would change a file that it has not read
 	CodeLinesMoved   Code = "LINES_MOVED"      // an earlier call of the step changed the lines that the model counts
 	CodeDenied       Code = "DENIED"
-	CodeFilesChanged Code = "FILES_CHANGED"    // somebody else has changed the files that the call would change
-	CodeNotKept      Code = "CHANGES_NOT_KEPT" // the changes of the call could not be written
-	CodeNoSpace      Code = "NO_SPACE"         // no room for the changes of the call; also given by tools
-	CodeFailed       Code = "TOOL_FAILED"      // the tool itself reports a failure
-	CodeTrap         Code = "TOOL_TRAP"        // the guest trapped or exited
-	CodeFuel         Code = "TOOL_FUEL_EXHAUSTED"
-	CodeTimeout      Code = "TOOL_TIMEOUT"   // deadline in wall-clock time
-	CodeMemory       Code = "TOOL_MEMORY"    // memory limit
-	CodeCancelled    Code = "TOOL_CANCELLED" // the caller gave up
-	CodeBadABI       Code = "TOOL_BAD_ABI"   // the guest broke the ABI, for instance lied about a length
-	CodeNotAdmitted  Code = "MODULE_REFUSED" // the module may not run: not WebAssembly, too large, wrong imports
-	CodeRateLimited  Code = "RATE_LIMITED"   // the tool may not be called so often
-	CodeInterrupted  Code = "INTERRUPTED"    // the process ended during the call
-	CodeLimitReached Code = "LIMIT_REACHED"  // the loop stopped at a limit
-	CodeHost         Code = "HOST_FAULT"     // a fault of the host
+	CodeFilesChanged Code = "FILES_CHANGED"       // somebody else has changed the files that the call would change
+	CodeNotKept      Code = "CHANGES_NOT_KEPT"    // the changes of the call could not be written
+	CodeNoSpace      Code = "NO_SPACE"            // no room for the changes of the call; tools give it, too
+	CodeFailed       Code = "TOOL_FAILED"         // the tool itself reports a failure
+	CodeTrap         Code = "TOOL_TRAP"           // the guest trapped or exited
+	CodeFuel         Code = "TOOL_FUEL_EXHAUSTED" // the guest used up its fuel, a measure of its steps
+	CodeTimeout      Code = "TOOL_TIMEOUT"        // the call took longer than its limit of wall-clock time
+	CodeMemory       Code = "TOOL_MEMORY"         // the guest needs more memory than its limit
+	CodeCancelled    Code = "TOOL_CANCELLED"      // the caller gave up
+	CodeBadABI       Code = "TOOL_BAD_ABI"        // the guest broke the ABI, for instance lied about a length
+	CodeNotAdmitted  Code = "MODULE_REFUSED"      // the module may not run: not WebAssembly, too large, wrong imports
+	CodeRateLimited  Code = "RATE_LIMITED"        // the tool may not be called so often
+	CodeInterrupted  Code = "INTERRUPTED"         // the process ended during the call
+	CodeLimitReached Code = "LIMIT_REACHED"       // the loop stopped at a limit
+	CodeHost         Code = "HOST_FAULT"          // the host itself is at fault
 
 	// Codes that tools give if they have no code of their own.
 	CodeNotFound    Code = "NOT_FOUND"
@@ -63,16 +61,15 @@ type Error struct {
 	Code     Code
 	Type     ErrorType // empty: InternalError
 	Hint     Hint      // advice on the next step; may be nil
-	ExitCode *int      // of a process; nil: none ran
+	ExitCode *int      // exit code of a process; nil: no process ran
 	Stdout   string
 	Stderr   string
-	// Of a denial: Rule is the rule that decided. Allow is a rule that would allow the
-	// call, and AllowHint lists all ways to allow the call. Each may be empty.
+	// Of a denial: Rule is the rule that decided. Allow is a rule that would allow the call,
+	// and AllowHint lists all ways to allow the call. Each may be empty.
 	Rule      string
 	Allow     string
 	AllowHint Hint
-	// Denial is the denial as JSON, see policy.Explanation; nil for any other failure.
-	Denial json.RawMessage
+	Denial    json.RawMessage // denial as JSON, see policy.Explanation; nil for any other failure
 }
 
 // Error returns the message, followed by the AllowHint of a denial.
@@ -86,11 +83,11 @@ func (e *Error) Error() string {
 // Usage is the cost of a call.
 type Usage struct {
 	Duration        time.Duration
-	OutputBytes     int    // size of the result that the model gets
-	FuelUsed        uint64 // units of fuel; 0 when no guest ran
-	PeakMemoryBytes uint64 // linear memory; 0 when no guest ran
+	OutputBytes     int    // bytes of the result that the model gets
+	FuelUsed        uint64 // units of fuel; 0 if no guest ran
+	PeakMemoryBytes uint64 // of linear memory; 0 if no guest ran
 	Start           time.Time
-	Network         []Traffic // by host; nil when the call asked for none
+	Network         []Traffic // by host; nil if the call asked for no host
 }
 
 // Traffic is the exchange of a call with one host.
@@ -98,7 +95,7 @@ type Traffic struct {
 	Host          string `json:"host"` // PROTOCOL://HOST:PORT
 	Requests      int    `json:"requests"`
 	SentBytes     int64  `json:"sent_bytes"`
-	ReceivedBytes int64  `json:"received_bytes"`    // of bodies, before decompression
+	ReceivedBytes int64  `json:"received_bytes"`    // bytes of bodies, before decompression
 	Refused       int    `json:"refused,omitempty"` // number of refused requests
 }
 
@@ -107,28 +104,24 @@ type Result struct {
 	// Output is the result of the tool: one JSON object.
 	Output json.RawMessage
 	Err    *Error
-	// Unsent lists the fields of Output that the model is not sent, see [Content.Unsent].
-	Unsent []string
-	// Images are sent to a model that accepts images, beside the output; nil for a failure.
-	Images []Image
+	Unsent []string // fields of Output that the model is not sent, see [Content.Unsent]
+	Images []Image  // for a model that accepts images, beside the output; nil for a failure
 	// Note is a remark of the host, for example on files that were not read, or on a model
 	// that repeats itself; may be empty.
 	Note string
-	// RawOutput is the output of a command as it was written, for the log. Empty: the
-	// result has the same text.
+	// RawOutput is the output of a command as written, for the log; empty: as in Output.
 	RawOutput string
 	// Repeats is the number of times that the model has made the same call with the same
 	// result in this turn, this one included; 0: not counted.
-	Repeats int
-	Usage   Usage
-	// LimitMessage tells the model that the loop stops at a limit; empty: it goes on.
-	LimitMessage string
+	Repeats      int
+	Usage        Usage
+	LimitMessage string // tells the model that the loop stops at a limit; empty: the loop goes on
 }
 
 // Ran reports whether the code of a tool has run.
 func (r Result) Ran() bool { return r.Usage.FuelUsed > 0 }
 
-// AddNote adds a line to the note, unless it is empty.
+// AddNote adds a line to the note, unless the line is empty.
 func (r *Result) AddNote(note string) {
 	if note != "" && r.Note != "" {
 		r.Note += "\n"
@@ -223,8 +216,8 @@ func (r Result) Envelope() json.RawMessage {
 
 // ForModel returns the part of an envelope that a model is sent. It leaves out most metadata,
 // empty output of processes, and the fields of the result that are in unsent. It depends on
-// nothing else, so that the same envelope is always sent in the same form. Text that is not
-// an envelope is returned unchanged.
+// nothing else, so that the same envelope is always sent in the same form. Text that is not an
+// envelope is returned unchanged.
 func ForModel(envelope string, unsent []string) string {
 	if !strings.HasPrefix(envelope, `{"tool_success":`) {
 		return envelope
@@ -275,7 +268,7 @@ func filterFields(object json.RawMessage, keep func(key string, value json.RawMe
 }
 
 // eachField calls f with each field of an object, in their order, until f returns false. It
-// reports whether f was called with all fields; false also if object is not an object.
+// returns true if f has accepted all fields; false also if object is not an object.
 func eachField(object json.RawMessage, f func(key string, value json.RawMessage) bool) bool {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
@@ -296,8 +289,8 @@ func eachField(object json.RawMessage, f func(key string, value json.RawMessage)
 	return err == nil && !dec.More()
 }
 
-// Marshal returns the JSON of a value that can always be encoded, for example because it was
-// JSON before. It does not escape <, > and &, which would only cost tokens.
+// Marshal returns the JSON of a value; it panics if the value cannot be encoded. It does not
+// escape <, > and &, which would only cost tokens.
 func Marshal(v any) json.RawMessage {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -321,9 +314,9 @@ func (r Result) Summary() string {
 }
 
 // Shorten returns an output, which is UTF-8, cut to about limit bytes if it is longer. A
-// string field "output" keeps its beginning and its end, with a line between them that
-// counts the bytes left out. So does a string field "stderr", in a quarter of the room. An
-// output without a field "output" becomes text and is cut as a whole. The result has at most
+// string field "output" keeps its beginning and its end, with a line between them that counts
+// the bytes left out. So does a string field "stderr", in a quarter of the room. An output
+// without a field "output" becomes text and is cut as a whole. The result has at most
 // limit*9/8 bytes, or [minShortened] bytes if that is more.
 func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	if len(output) <= limit {
@@ -348,9 +341,9 @@ func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	return Marshal(map[string]any{"output": headTail(string(output), limit), "truncated": true})
 }
 
-// fieldsOf returns the fields of an object; nil if the fields other than "output" and
-// "stderr" have more than limit bytes. A tool may return millions of fields, which together
-// take thirty times the memory of their text.
+// fieldsOf returns the fields of an object; nil if the fields other than "output" and "stderr"
+// have more than limit bytes. A tool may return millions of fields, which together take thirty
+// times the memory of their text.
 func fieldsOf(output json.RawMessage, limit int) map[string]json.RawMessage {
 	fields, others := map[string]json.RawMessage{}, 0
 	complete := eachField(output, func(key string, value json.RawMessage) bool {
@@ -374,8 +367,8 @@ const minShortened = 2*minKeep*6 + 128
 const minKeep = 32
 
 // headTail returns the beginning and the end of a text, with a line between them that counts
-// the bytes left out. limit is the size of the result in bytes as JSON, which may need
-// several bytes for one byte of text. At least minKeep bytes stay at each end.
+// the bytes left out. limit is the size of the result in bytes as JSON, which may need several
+// bytes for one byte of text. At least minKeep bytes stay at each end.
 func headTail(text string, limit int) string {
 	if len(text) <= 2*minKeep || len(text) <= limit && len(Marshal(text)) <= limit {
 		return text

@@ -12,41 +12,37 @@ import (
 )
 
 // Run describes a call of a module that does not list tools itself. Its texts are templates:
-// {NAME} is replaced by the argument NAME of a call, {args} by all arguments as JSON, {cwd}
-// by the working directory of the call, and {{ by a brace. A string is inserted as it is,
-// any other value as JSON. An argument that the call does not have, or that is null, is
-// missing, and replaced by nothing.
+// {NAME} is replaced by the argument NAME of a call, {args} by all arguments as JSON, {cwd} by
+// the working directory of the call, and {{ by a brace. A string is inserted as it is, any
+// other value as JSON. An argument that the call does not have, or that is null, is missing,
+// and replaced by nothing.
 type Run struct {
-	// Args are templates of the arguments of a command, without its name. A template with
-	// a missing argument is left out, together with an option right before: a text that
-	// begins with '-' and has no '=' and no {NAME}. If a template is only {NAME} and the
-	// argument is an array, each of its values becomes an argument.
-	//
-	// A value from the call at the beginning of a template must not begin with '-', unless
-	// "--" comes somewhere before: otherwise the model could choose an option.
+	// Args are templates of the arguments of a command, without its name. A template with a
+	// missing argument is left out, together with an option right before: a text that begins
+	// with '-' and has no '=' and no {NAME}. If a template is only {NAME} and the argument is
+	// an array, each of its values becomes an argument. A value from the call at the beginning
+	// of a template must not begin with '-', unless "--" comes somewhere before: otherwise the
+	// model could choose an option.
 	Args []string `json:"args,omitempty"`
-	// Stdin is the template of the standard input of a command, and Input that of the
-	// input of a plugin. If Input is empty, it is the argument input if this is a string
-	// and the only argument, or else {args}.
+	// Stdin is the template of the standard input of a command, and Input that of the input of
+	// a plugin. An empty Input is {args}, or {input} if the only argument is the string input.
 	Stdin string `json:"stdin,omitempty"`
 	Input string `json:"input,omitempty"`
 	// Env holds the templates of the environment variables of a command, by their names. A
 	// variable with a missing argument is left out. PWD is always the working directory.
-	Env map[string]string `json:"env,omitempty"`
-	// Function is the name of the export of a plugin that is called.
-	Function string `json:"function,omitempty"`
+	Env      map[string]string `json:"env,omitempty"`
+	Function string            `json:"function,omitempty"` // name of the export of a plugin that is called
 }
 
-// Limits on a Run and on its calls.
+// Limits on a Run and on its calls. Beyond them the tool or the call is refused.
 const (
 	maxRunTexts = 128 // templates in Args, and as many in Env
 
-	maxArguments     = 4096    // of a command
-	maxArgumentBytes = 1 << 20 // of arguments and environment together, similar to other systems
-	maxInputBytes    = 2 * maxArgsBytes
+	maxArguments     = 4096             // arguments of a command
+	maxArgumentBytes = 1 << 20          // bytes of arguments and environment together, as in other systems
+	maxInputBytes    = 2 * maxArgsBytes // bytes of the standard input, or of the input of a plugin
 )
 
-// envRE matches the name of an environment variable.
 var envRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`) })
 
 // check checks all templates against the schema of the arguments.
@@ -97,8 +93,7 @@ func checkTemplate(text string, schema *Schema) error {
 	return nil
 }
 
-// UsesArgument reports whether a template contains the argument of that name, or all
-// arguments.
+// UsesArgument reports whether a template contains {name} or {args}.
 func (r *Run) UsesArgument(name string) bool {
 	texts := append([]string{r.Stdin, r.Input}, r.Args...)
 	for _, text := range r.Env {
@@ -113,7 +108,6 @@ func (r *Run) UsesArgument(name string) bool {
 // piece is a part of a template: the name of an argument, or literal text.
 type piece struct{ name, text string }
 
-// parseTemplate splits a template into its pieces.
 func parseTemplate(text string) (pieces []piece, _ error) {
 	if strings.ContainsRune(text, 0) {
 		return nil, errors.New("it holds a NUL byte")
@@ -187,13 +181,12 @@ func (r *Run) Expand(args json.RawMessage, cwd string) (Run, error) {
 	return out, nil
 }
 
-// expansion holds the arguments of one call for [Run.Expand].
 type expansion struct {
-	all    json.RawMessage
+	all    json.RawMessage // all arguments
 	cwd    string
-	values map[string]any
+	values map[string]any // arguments by their names
 
-	size int // bytes of arguments and environment so far
+	size int // bytes of command arguments and environment so far, at most maxArgumentBytes
 }
 
 var (
@@ -201,8 +194,7 @@ var (
 	errLarge = fmt.Errorf("arguments and environment have more than %d KiB; pass less, or large texts as a file", maxArgumentBytes>>10)
 )
 
-// count adds an argument, or the name and value of a variable, to the size. It returns
-// errLarge at the limit.
+// count adds an argument, or name and value of a variable, to size; errLarge at the limit.
 func (e *expansion) count(parts ...string) error {
 	for _, p := range parts {
 		e.size += len(p) + 1
@@ -235,7 +227,8 @@ func valueText(v any) (string, bool) {
 	return string(Marshal(v)), true
 }
 
-// text expands a template to at most limit bytes. It returns false if an argument is missing.
+// text expands a template to at most limit bytes; more are an error. The second result is
+// false if an argument is missing.
 func (e *expansion) text(template string, limit int) (string, bool, error) {
 	pieces, err := parseTemplate(template)
 	if err != nil {
@@ -258,7 +251,6 @@ func (e *expansion) text(template string, limit int) (string, bool, error) {
 	return out.String(), all, nil
 }
 
-// arguments expands the templates of a command's arguments.
 func (e *expansion) arguments(texts []string) ([]string, error) {
 	var out []string
 	option := false // the last argument is an option, which goes if its value is missing
@@ -320,8 +312,7 @@ func (e *expansion) arguments(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// Warnings returns a sentence for each place in Args at which a value from a call could be
-// taken for an option.
+// Warnings describes each place in Args where a call's value could be taken for an option.
 func (r *Run) Warnings() (out []string) {
 	for _, text := range r.Args {
 		pieces, err := parseTemplate(text)
@@ -337,8 +328,7 @@ func (r *Run) Warnings() (out []string) {
 	return out
 }
 
-// leadingNames returns the names in braces at the beginning of a template, before the first
-// literal text.
+// leadingNames returns the names in braces before the first literal text of a template.
 func leadingNames(pieces []piece) (names []string) {
 	for _, p := range pieces {
 		if p.name == "" {

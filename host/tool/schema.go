@@ -14,26 +14,22 @@ import (
 	"sync"
 )
 
-// maxArgsBytes limits the arguments of one call.
-const maxArgsBytes = 8 << 20
-
-// maxArgsDepth limits the levels of arguments, well under the depth at which a recursive
-// validator would need an unusual stack.
-const maxArgsDepth = 64
-
-// maxArgsValues limits the number of values in arguments, each of which takes a hundred bytes
-// however short it is.
-const maxArgsValues = 1 << 18
+// Limits on the arguments of one call; more is refused. maxArgsDepth and maxArgsValues also
+// hold for any other JSON, see [CheckJSON].
+const (
+	maxArgsBytes  = 8 << 20
+	maxArgsDepth  = 64      // levels; a recursive validator would need an unusual stack for many more
+	maxArgsValues = 1 << 18 // number of values, each of which takes a hundred bytes however short it is
+)
 
 // Schema is the JSON Schema of the arguments of one tool. It is safe for concurrent use.
 type Schema struct {
 	compiled func() (*compiledSchema, error)
 }
 
-// compiledSchema is a schema that arguments can be checked against.
 type compiledSchema struct {
 	root            *node
-	tracksEvaluated bool
+	tracksEvaluated bool // see compiler.tracksEvaluated
 }
 
 // CompileSchema compiles the JSON Schema of a tool's arguments, of draft 7 or 2020-12.
@@ -169,7 +165,7 @@ var ErrWrongNames = errors.New("")
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // decode parses valid JSON. all has the numbers as json.Number; plain is a copy with numbers
-// that can be compared.
+// that can be compared, see plainNumbers.
 func decode(data []byte) (all, plain any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -181,8 +177,8 @@ func decode(data []byte) (all, plain any, err error) {
 }
 
 // plainNumbers replaces each json.Number by an int64, or by a float64 if it is not a whole
-// number or too large. The guest gets integers with all their digits: only this copy, which
-// is checked, is rounded. A number beyond every float is an error.
+// number or too large. The guest gets integers with all their digits: only this copy, which is
+// checked, is rounded. A number beyond every float is an error.
 func plainNumbers(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:

@@ -11,25 +11,23 @@ import (
 	"sync"
 )
 
-// Limits on the secrets of a tool.
+// Limits on the secrets of a tool; a tool beyond them is refused.
 const (
 	maxSecretsPerTool = 16
 	MaxHostsPerSecret = 16
-	maxHostBytes      = 253 // without the port
+	maxHostBytes      = 253 // bytes of one host, without the port
 )
 
 // Secret is a named secret that a tool asks for. The tool never gets its value. It gets a
 // placeholder, which the host replaces by the value in one header of requests to certain
 // hosts.
 type Secret struct {
-	// Name is 1 to 64 letters, digits, '_' or '-', the first a letter; see
-	// [ValidSecretName].
-	Name string `json:"name"`
-	// Hosts lists the hosts that may receive the secret, in the form of [NormalHost].
-	// Empty: the hosts that the person bound it to.
+	Name string `json:"name"` // see [ValidSecretName]
+	// Hosts lists the hosts that may receive the secret, in the form of [NormalHost]. Empty:
+	// the hosts that the person bound it to.
 	Hosts []string `json:"hosts,omitempty"`
-	// Header is the only header that may carry the secret. Empty: the header that the
-	// person named, or else Authorization.
+	// Header is the only header that may carry the secret. Empty: the header that the person
+	// named, or else Authorization.
 	Header string `json:"header,omitempty"`
 	// When, as NAME=VALUE, limits the request to configurations in which NAME of
 	// Manifest.Config is VALUE, see [Capabilities.WithConfig]. Empty: always.
@@ -63,7 +61,7 @@ func SecretNames(secrets []Secret) []string {
 
 var headerRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]{1,64}$") })
 
-// ValidSecretName reports whether s is allowed as the name of a secret.
+// ValidSecretName reports whether s is a [ValidName] that begins with a letter.
 func ValidSecretName(s string) bool { return ValidName(s) && strings.IndexByte(letters, s[0]) >= 0 }
 
 // ValidHeaderName reports whether the header s may carry a secret: it must be a token of RFC
@@ -78,9 +76,9 @@ func ValidHeaderName(s string) bool {
 
 var errNoHost = errors.New("want NAME or NAME:PORT, for example api.github.com; no patterns, no https://")
 
-// NormalHost checks the name of a host and returns it in the form in which hosts are
-// compared: NAME or NAME:PORT, in lower case, without a final dot and without the port 443.
-// It accepts no pattern, no path and only ASCII; other names are written in their xn-- form.
+// NormalHost checks the name of a host and returns it in the form in which hosts are compared:
+// NAME or NAME:PORT, in lower case, without a final dot and without the port 443. It accepts
+// no pattern, no path and only ASCII; other names are written in their xn-- form.
 func NormalHost(s string) (string, error) {
 	if strings.ContainsAny(s, "/*@") {
 		return "", fmt.Errorf("host %.80q: %w", s, errNoHost)
@@ -102,8 +100,7 @@ func NormalHost(s string) (string, error) {
 	return host + ":" + port, nil
 }
 
-// normalName returns the normal form of a name without a port. An IPv6 address must be in
-// brackets.
+// normalName returns the normal form of a name or address. IPv6 must be in brackets.
 func normalName(name string) (string, error) {
 	inner, bracketed := strings.CutPrefix(name, "[")
 	if bracketed {
@@ -147,7 +144,6 @@ func (s *Secret) check() error {
 	return nil
 }
 
-// checkSecrets checks all secrets of a tool.
 func checkSecrets(secrets []Secret) error {
 	if len(secrets) > maxSecretsPerTool {
 		return fmt.Errorf("%d secrets, more than the limit of %d", len(secrets), maxSecretsPerTool)

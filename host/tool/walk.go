@@ -9,20 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// maxEffort limits the work of one check, in units of about 100 ns, so a check takes at most
-// a second. A schema comes from a module, and can be made so that a check takes longer than
-// anybody waits: with references that double at each level, or with a large pattern for
-// each of many values. So the walk pays for each step before it, and looks at the context
-// now and then.
+// maxEffort limits the work of one check, in units of about 100 ns, so a check takes at most a
+// second; one beyond it ends with errEffort. A schema comes from a module, and can be made so
+// that a check takes longer than anybody waits: with references that double at each level, or
+// with a large pattern for each of many values. So the walk pays for each step before it, and
+// looks at the context now and then.
 const maxEffort = 1 << 23
 
 var errEffort = errors.New("arguments are too large to check against this schema")
 
-// walk is one check of arguments.
 type walk struct {
 	ctx             context.Context
-	effortLeft      int   // units
-	err             error // set when the walk has ended without an answer
+	effortLeft      int   // remaining units
+	err             error // set if the walk has ended without an answer
 	tracksEvaluated bool  // see compiler.tracksEvaluated
 }
 
@@ -41,20 +40,20 @@ func (w *walk) spend(n int) bool {
 	return w.err == nil
 }
 
-// fault is a part of the arguments that does not fit the schema. The explanation is only
-// built when somebody reads it.
+// fault is a part of the arguments that does not fit the schema. The explanation is only built
+// when somebody reads it.
 type fault struct {
 	at           *argPath
-	words        func(where string) string
-	alternatives []*fault // the faults of the first alternatives, none of which fits
-	wrongName    bool     // a name is missing or unknown
+	words        func(where string) string // returns the explanation; where describes the place
+	alternatives []*fault                  // faults of the first alternatives, none of which fits; else nil
+	wrongName    bool                      // a name is missing or unknown
 }
 
-// argPath is a place in the arguments.
+// argPath is the place of a value in the arguments.
 type argPath struct {
-	parent *argPath // nil at the top
-	name   string
-	index  int // of an item; negative: a property
+	parent *argPath // place of the array or object around the value; nil at the top
+	name   string   // name of a property
+	index  int      // index of an item; negative for a property
 }
 
 func (s *argPath) item(i int) *argPath           { return &argPath{s, "", i} }
@@ -67,7 +66,7 @@ type evaluated struct {
 	items map[int]bool
 }
 
-// evaluatedCost is the units for one entry of evaluated.
+// evaluatedCost is the cost of one entry of evaluated, in units of effort.
 const evaluatedCost = 4
 
 func (l *evaluated) name(name string) {
@@ -86,7 +85,7 @@ func (l *evaluated) item(i int) {
 var overFault = &fault{words: func(string) string { return "" }}
 
 // check returns nil if the value fits the schema. It adds the properties and items that the
-// schema has evaluated to outer, which may be nil.
+// schema has evaluated to outer, which may be nil. depth is the number of schemas above.
 func (w *walk) check(n *node, value any, at *argPath, depth int, outer *evaluated) *fault {
 	if depth > maxDepth {
 		w.effortLeft = 0
@@ -151,7 +150,7 @@ func (w *walk) check(n *node, value any, at *argPath, depth int, outer *evaluate
 	return f
 }
 
-// inPlace checks the value against the schemas that apply to the same value, such as allOf.
+// inPlace checks a value against allOf and other schemas in n that apply to the value itself.
 func (w *walk) inPlace(n *node, value any, at *argPath, depth int, seen *evaluated) *fault {
 	for _, sub := range n.all {
 		if f := w.check(sub, value, at, depth+1, seen); f != nil {
@@ -238,12 +237,11 @@ func (w *walk) weigh(value any) bool {
 	return true
 }
 
-// matches reports whether a part of the text matches the pattern.
+// matches reports whether a part of the text matches; false also if no effort is left.
 func (w *walk) matches(p *pattern, text string) bool {
 	return w.spend(1+(1+len(text))*int(p.Steps())/16) && p.MatchString(text)
 }
 
-// text checks the length and the pattern of a string.
 func (w *walk) text(n *node, text string, at *argPath) *fault {
 	if n.length.bounds() {
 		if !w.spend(len(text) / 64) {
@@ -259,7 +257,6 @@ func (w *walk) text(n *node, text string, at *argPath) *fault {
 	return nil
 }
 
-// number checks the bounds of a number.
 func number(n *node, value any, at *argPath) *fault {
 	for _, b := range n.bounds {
 		if !b.holds(value) {
@@ -269,8 +266,8 @@ func number(n *node, value any, at *argPath) *fault {
 	return nil
 }
 
-// holds reports whether a number is within the bound. It compares whole numbers with all
-// their digits, and other numbers as floats.
+// holds reports whether a number is within the bound. It compares whole numbers with all their
+// digits, and other numbers as floats.
 func (b bound) holds(value any) bool {
 	i, whole := value.(int64)
 	limit, wholeLimit := b.limit.(int64)
@@ -300,7 +297,6 @@ func (b bound) compares(order int) bool {
 	return order < 0
 }
 
-// array checks the items of an array.
 func (w *walk) array(n *node, values []any, at *argPath, depth int, seen *evaluated) *fault {
 	if f := countFault(n.items, len(values), "items", at); f != nil {
 		return f
@@ -354,7 +350,6 @@ func (w *walk) unique(values []any, at *argPath) *fault {
 	return nil
 }
 
-// object checks the properties of an object.
 func (w *walk) object(n *node, values map[string]any, at *argPath, depth int, seen *evaluated) *fault {
 	if !w.spend(2*len(values) + len(n.required) + len(n.dependent)) {
 		return overFault
@@ -408,7 +403,6 @@ func (w *walk) object(n *node, values map[string]any, at *argPath, depth int, se
 	return nil
 }
 
-// property checks one property of an object.
 func (w *walk) property(n *node, name string, value any, here *argPath, depth int, seen *evaluated) *fault {
 	sub, known := n.props[name]
 	if known {

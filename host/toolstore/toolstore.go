@@ -1,12 +1,12 @@
 // Package toolstore holds the data that tools keep beyond a call: a store for each module,
 // within one session.
 //
-// A call has a [View] of the store of its module, and no other call has a view of that
-// store meanwhile. The view collects the changes of the call. If the call succeeds, they
-// are recorded with its result, as one event call.kept, and become part of the store only
-// then. So the log of a session has everything that its stores contain, and [Stores.Fold]
-// builds them again from the log when the session is resumed. See RATIONALE, "Why is what
-// a tool keeps an event of the session?"
+// A call has a [View] of the store of its module, and no other call has a view of that store
+// meanwhile. The view collects the changes of the call. If the call succeeds, they are
+// recorded with its result, as one event call.kept, and become part of the store only then. So
+// the log of a session has everything that its stores contain, and [Stores.Fold] builds them
+// again from the log when the session is resumed. See RATIONALE, "Why is what a tool keeps an
+// event of the session?"
 package toolstore
 
 import (
@@ -29,9 +29,9 @@ import (
 const (
 	entryOverhead = 64 // bytes that an entry counts in addition to its key and its value
 
-	// maxRewrites limits the events of a session, as a multiple of the size limit of its
-	// stores: a tool that sets the same key in a loop stays within the size limit, but
-	// would fill the disk.
+	// maxRewrites limits the recorded bytes of a session, as a multiple of the size limit of
+	// its stores; beyond it Set is policy.ErrStoreExhausted. A tool that sets one key in a
+	// loop stays within the size limit, but would fill the disk.
 	maxRewrites = 16
 )
 
@@ -42,7 +42,6 @@ type Entry struct {
 	Expires int64 // milliseconds since 1970; 0: never
 }
 
-// bytes returns the size of the entry as it counts for the limits.
 func (e Entry) bytes() int { return len(e.Key) + len(e.Value) + entryOverhead }
 
 // ownerOf returns the owner of the store of a module. For a built-in module the owner is its
@@ -65,14 +64,14 @@ type Stores struct {
 
 	mu            sync.Mutex
 	stores        map[string]*store // by owner
-	bytes         int               // of all stores, and of additions by running calls
-	recordedBytes int               // of all events
+	bytes         int               // bytes of all stores, and of additions by running calls
+	recordedBytes int               // bytes of all events that were folded
 }
 
 // store is the store of one owner. Stores.mu guards its fields, except viewOpen.
 type store struct {
-	viewOpen chan struct{} // holds a value while a call has a view
-	module   string
+	viewOpen chan struct{} // has a value while a call has a view
+	module   string        // name of the module
 	entries  map[string]Entry
 	bytes    int
 }
@@ -84,7 +83,7 @@ func New(limits policy.Limits, now func() time.Time) *Stores {
 
 func (s *Stores) millis() int64 { return s.now().UnixMilli() }
 
-// storeOf returns the store of an owner. The caller holds mu.
+// storeOf returns the store of an owner, which it makes if needed. The caller holds mu.
 func (s *Stores) storeOf(owner string) *store {
 	st := s.stores[owner]
 	if st == nil {
@@ -175,7 +174,7 @@ func (s *Stores) purge(st *store) {
 func (e Entry) expired(now int64) bool { return e.Expires != 0 && e.Expires <= now }
 
 // Open returns a view of the store of a module, for one call. It waits until no other call has
-// a view. The error is the cause of ctx if ctx ends before. The caller must Close the view.
+// a view. If ctx ends before, the error is the cause of ctx. The caller must Close the view.
 func (s *Stores) Open(ctx context.Context, module *tool.Module) (*View, error) {
 	owner := ownerOf(module)
 	s.mu.Lock()
@@ -192,8 +191,7 @@ func (s *Stores) Open(ctx context.Context, module *tool.Module) (*View, error) {
 	return &View{s: s, st: st, owner: owner, module: module.Name, entries: maps.Clone(st.entries), bytes: st.bytes, changed: map[string]int{}}, nil
 }
 
-// View is the store of a module within one call. One goroutine at a time may use a View. It
-// implements policy.Store.
+// View is the store of a module within one call, a policy.Store for one goroutine at a time.
 type View struct {
 	s             *Stores
 	st            *store
@@ -202,9 +200,9 @@ type View struct {
 	entries  map[string]Entry
 	bytes    int
 	keys     []string       // sorted keys of entries; nil before the first Keys
-	changed  map[string]int // bytes to be recorded, by the keys that were set or deleted
+	changed  map[string]int // bytes that the event has for each key that was set or deleted
 	writes   int            // the sum of changed
-	reserved int            // bytes of this call in Stores.bytes
+	reserved int            // bytes that this call has added to Stores.bytes
 }
 
 // Get implements policy.Store.
@@ -247,7 +245,7 @@ func (v *View) Set(key string, value []byte, life *uint64) error {
 }
 
 // reserve checks the limits of the session, and reserves the bytes by which the store grows.
-// bytes is the new size of the store, and writes the size of the event that the call would
+// bytes is the new size of the store, and writes the new size of the event that the call would
 // record.
 func (v *View) reserve(bytes, writes int) error {
 	s := v.s
@@ -265,7 +263,7 @@ func (v *View) reserve(bytes, writes int) error {
 	return nil
 }
 
-// recordChange notes that a key was changed, and the bytes of the change in the event.
+// recordChange notes that a key was changed, and the bytes that the event has for it.
 func (v *View) recordChange(key string, bytes int) {
 	v.writes += bytes - v.changed[key]
 	v.changed[key] = bytes
@@ -301,8 +299,7 @@ func (v *View) Keys(prefix string, limit int) []string {
 	return out
 }
 
-// Changes returns the changes of the call for the log, under the name of its tool; false if
-// there are none.
+// Changes returns the changes of the call to the tool name for the log; false: there are none.
 func (v *View) Changes(name string) (session.ToolStoreChanges, bool) {
 	body := session.ToolStoreChanges{Tool: name, Module: v.module, Owner: v.owner}
 	now := v.s.millis()
