@@ -7,7 +7,7 @@
 // the command have ended. The end of the stream ends everything.
 package wire
 
-// MaxMessage limits a message, in bytes.
+// MaxMessage limits the bytes of a message; a receiver refuses more.
 const MaxMessage = 16 << 20
 
 // Socket is the descriptor of the helper's end.
@@ -33,14 +33,13 @@ type World struct {
 	// in a new directory in Private; if Private is "", it makes none, and no command can run.
 	Home, Tmp, Masks string
 	Private          string
-	Scratch          int64 // limit of the bytes in the command's own directories, with NewRoot
-	// Files are the initial files of Home: contents by relative path.
-	Files     map[string]string
-	HomeLinks map[string]string // symbolic links in Home: targets by relative path; without NewRoot
+	Scratch          int64             // limit of the bytes in the command's own directories, with NewRoot
+	Files            map[string]string // initial files of Home: contents by relative path
+	HomeLinks        map[string]string // symbolic links in Home: targets by relative path; only without NewRoot
 	// UID and GID are the user and the group of the command. They differ from the helper's
 	// only if the helper is root.
 	UID, GID int
-	Network  bool // the command can reach a proxy
+	Network  bool // the command can reach our proxy, and by it hosts
 	Limits   Limits
 }
 
@@ -79,11 +78,10 @@ type Limits struct {
 // Ready answers a World: it was built, or Step has failed with Err.
 type Ready struct {
 	Step, Err string
-	Home, Tmp string // the final paths, without NewRoot
-	// NoLayers maps the paths of layers that could not be mounted to the errors.
+	Home, Tmp string // paths of the directories that the helper has made; only without NewRoot
+	// NoLayers maps the paths of layers that could not be mounted to the errors, in words.
 	NoLayers map[string]string
-	// Found holds device and inode of the file at the path of each bind, with NewRoot.
-	Found [][2]uint64
+	Found    [][2]uint64 // device and inode of the file at the path of each bind; only with NewRoot
 }
 
 // Command is the command to run in a world. Its standard output and error are the descriptors
@@ -96,8 +94,7 @@ type Command struct {
 	// Masked files exist and cannot be opened, ReadOnly files cannot be changed, and Pinned
 	// files cannot be renamed or removed. All are below a bind.
 	Masked, ReadOnly, Pinned []string
-	// Emptied are directories that are empty and unchangeable for the command.
-	Emptied []string
+	Emptied                  []string // directories that are empty and unchangeable for the command
 }
 
 // PortMark stands for the port of the proxy in the environment of a command.
@@ -113,5 +110,5 @@ type Started struct {
 type Ended struct {
 	Code, Signal *int
 	CPU          int64 // nanoseconds, user and system
-	TooManyFiles bool  // it was ended because of its open files
+	TooManyFiles bool  // it was ended because it had more open files than Limits.AllFiles
 }
