@@ -25,9 +25,8 @@ func HasHelper() bool {
 // Tiers describes the confinement of processes on this machine.
 type Tiers struct {
 	Tier      policy.Tier
-	Mechanism string // parts of the confinement, in words; "": there is none
-	// Landlock is the ABI version of Landlock; 0: there is none.
-	Landlock int
+	Mechanism string // parts of the confinement, in words; "": nothing is confined
+	Landlock  int    // ABI version of the kernel's Landlock; 0: it has none
 	// Unavailable lists better ways to confine that do not work here, the best first.
 	Unavailable []Unavailable
 }
@@ -40,7 +39,7 @@ type Unavailable struct {
 	Cause     Cause
 }
 
-// Cause identifies an obstacle; "": it is unknown.
+// Cause identifies an obstacle to a way to confine; "": it is unknown.
 type Cause string
 
 // The causes. Names with dots are settings of the system.
