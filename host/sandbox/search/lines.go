@@ -9,17 +9,18 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
-// Limits of a query. Higher values are lowered to them.
+// Limits of a query. A longer or larger pattern is ErrPattern; the other values are lowered to
+// the limit.
 const (
-	MaxPattern = 1 << 10 // bytes
-	MaxSteps   = 4096    // instructions of the compiled pattern
-	MaxMatches = 1000
-	MaxText    = 256 << 10 // bytes
-	MaxContext = 20
-	MaxChars   = 2000
+	MaxPattern = 1 << 10   // bytes
+	MaxSteps   = 4096      // instructions of the compiled pattern
+	MaxMatches = 1000      // lines with matches
+	MaxText    = 256 << 10 // bytes of text after which no match is added
+	MaxContext = 20        // lines before and after each match
+	MaxChars   = 2000      // characters of each line
 )
 
-// Costs of a search in units of fuel, about a nanosecond each.
+// Costs of a search, in units of fuel of about a nanosecond.
 const (
 	costQuery   = 20_000     // each query
 	costSource  = 500        // each byte of the pattern
@@ -37,8 +38,8 @@ const (
 var (
 	// ErrPattern is returned for a pattern that is invalid or too large.
 	ErrPattern = errors.New("the pattern is not valid, or too large")
-	// ErrSpent is returned if the guest could not pay for the work when it was done, even if
-	// it can pay later.
+	// ErrSpent is returned if the guest could not pay for the work when the work was done,
+	// even if the guest can pay later.
 	ErrSpent = errors.New("the search has cost more than there is")
 )
 
@@ -47,9 +48,9 @@ type Query struct {
 	Files      []string // absolute names
 	Pattern    string   // an RE2 expression
 	Context    int      // lines before and after each match
-	MaxMatches int
-	MaxText    int // bytes of text after which no further match is added
-	MaxChars   int // characters of each line that are returned
+	MaxMatches int      // lines with matches after which the search ends
+	MaxText    int      // bytes of text after which no further match is added
+	MaxChars   int      // characters of each line that are returned
 }
 
 // Found is the result of a search.
@@ -57,7 +58,7 @@ type Found struct {
 	Lines  []Line
 	Text   []byte // all lines, without separators
 	Failed int    // number of files that could not be opened or read to the end, or are UTF-16
-	More   bool   // there are further matches
+	More   bool   // there are further matches, which Lines lacks
 }
 
 // Line is a line of a file: a match, or its context.
@@ -113,8 +114,8 @@ func prepare(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*run, error)
 
 func clamp(n, limit int) int { return min(max(n, 0), limit) }
 
-// callErrFunc returns a function that returns the reason why the call is over, or nil. The
-// function reads the clock itself, because timers depend on the scheduler.
+// callErrFunc returns a function that returns the reason why the call is over; nil: it is not.
+// The function reads the clock itself, because timers depend on the scheduler.
 func callErrFunc(ctx context.Context) func() error {
 	deadline, ok := ctx.Deadline()
 	return func() error {
@@ -128,7 +129,6 @@ func callErrFunc(ctx context.Context) func() error {
 	}
 }
 
-// parseCost returns the cost of parsing an expression, in addition to costSource.
 func parseCost(expr string) uint64 {
 	classes, folds := lines.Heavy(expr)
 	return costClass*uint64(classes) + costFold*uint64(folds)
