@@ -65,7 +65,7 @@ func (c layerContent) group(e policy.Exec) (with string, adds bool) {
 // layer is a layer over a cache's directory, for one command.
 type layer struct {
 	path           string // path of the directory on the host
-	group          string // see layerContent.group
+	group          string // group of commands that share the layer, see layerContent.group
 	mayAdd         bool   // files that the command writes are kept for later commands of the group
 	mustBeWritable bool   // the layer is useless to a command that cannot change the files
 }

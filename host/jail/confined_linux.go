@@ -30,7 +30,7 @@ const (
 	maxFiles     = 8192     // open files of each process
 	maxAllFiles  = 65536    // open files of all processes; a command with more is ended
 	maxFileSize  = 16 << 30 // bytes of each file that it writes or copies
-	maxScratch   = 2 << 30  // bytes in its home and temporary directory
+	maxScratch   = 2 << 30  // bytes in the command's own home and temporary directory
 )
 
 func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy.Exec, program string, cmd services.Command, out streams) (services.CommandResult, error) {

@@ -17,9 +17,9 @@ import (
 
 // Limits in bytes. Credentials beyond them are not redacted.
 const (
-	maxConfigBytes     = 1 << 20   // of the beginning of a configuration, which is all that is read
-	maxCredentialBytes = 4 << 10   // of one credential, with the text around the credential
-	maxCredentials     = 128 << 10 // of all credentials in a configuration, with the text around them
+	maxConfigBytes     = 1 << 20   // bytes of a configuration that are read
+	maxCredentialBytes = 4 << 10   // bytes of one credential, with the text around it
+	maxCredentials     = 128 << 10 // bytes of a configuration's credentials, with the text around them
 )
 
 // credentialURL matches user, password and @ in URLs like https://USER:PASSWORD@HOST and

@@ -25,7 +25,7 @@ import (
 type closedHistory struct {
 	repository string
 	hidden     string // path among its files that the policy hides; "": its history may hold secrets
-	uncertain  bool   // its worktrees are not all known, so hidden may not be among its files
+	uncertain  bool   // hidden may not be among its files, because not all worktrees are known
 	// names are files in its history that look like secrets, if hidden is "". Empty: not all of
 	// the history was searched.
 	names []string

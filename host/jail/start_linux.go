@@ -61,7 +61,7 @@ type helper struct {
 	socket      *os.File       // our end of the socket, blocking
 	mounts      *os.File       // /proc/self/mountinfo: polling it reports changes of this machine's mounts
 	routes      []*os.File     // counters of its own network (/proc/PID/net/snmp and snmp6); empty: it has none
-	ready       wire.Ready     // its answer to the world
+	ready       wire.Ready     // answer of the helper to the world
 	exited      chan struct{}  // closed when the process has ended
 	cleanups    []func()       // called by release
 	notes       []string       // notes for the result, about missing parts of the world

@@ -33,10 +33,10 @@ type Tiers struct {
 
 // Unavailable is a way to confine that does not work here.
 type Unavailable struct {
-	Tier      policy.Tier // the tier of this way; 0: any
+	Tier      policy.Tier // tier that this way would give; 0: any
 	Mechanism string      // parts of the confinement, in words
-	Why       string      // the failure, in words
-	Cause     Cause
+	Why       string      // reason why it does not work, in words
+	Cause     Cause       // obstacle, if it is known
 }
 
 // Cause identifies an obstacle to a way to confine; "": it is unknown.

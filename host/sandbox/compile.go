@@ -54,7 +54,7 @@ var dialects = admit.Dialects{
 type traits struct {
 	Kind     wasm.ShapeKind
 	About    *tool.Manifest             `json:",omitempty"` // manifest in the custom section; nil for native modules
-	Unstable bool                       `json:",omitempty"` // it imports wasi_unstable instead of WASI preview 1
+	Unstable bool                       `json:",omitempty"` // the module imports wasi_unstable instead of preview 1
 	Missing  []preview1.MissingFunction `json:",omitempty"` // imported functions of WASI that the host does not have
 }
 

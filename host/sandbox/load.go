@@ -15,7 +15,7 @@ type moduleEntry struct {
 	waiting int                     // number of waiting callers; guarded by Sandbox.mu
 	done    chan struct{}           // closed when c and err are set
 	c       *compiledModule         // nil after a failure
-	err     error                   // the failure
+	err     error                   // error of loading the module
 }
 
 var errUnwanted = errors.New("nobody waits for the module any more")

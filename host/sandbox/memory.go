@@ -14,7 +14,7 @@ import (
 type memory struct {
 	mapped *linear.Memory
 	start  uint64         // size at the beginning of a call: that of the image, or 0
-	quota  *policy.Budget // bytes of all guests together
+	quota  *policy.Budget // limits the memories of all guests together, in bytes
 
 	// The fields below are about the current call.
 	quotaTaken uint64 // bytes taken from quota, and not returned

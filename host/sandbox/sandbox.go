@@ -80,9 +80,9 @@ type Options struct {
 // Sandbox compiles modules and runs calls. It is safe for concurrent use.
 type Sandbox struct {
 	opts         Options
-	memoryBudget *policy.Budget // bytes of the linear memories of all calls together
+	memoryBudget *policy.Budget // limits the linear memories of all calls together, in bytes
 	turns        *meter.Turns   // decides which running call goes on
-	stageBudget  *stage.Budget  // bytes of the uncommitted changes of all calls together
+	stageBudget  *stage.Budget  // limits the uncommitted changes of all calls together, in bytes
 
 	job           func(bytes, workers int) childJob // returns the job of a child; tests change it
 	initTimeout   time.Duration                     // time limit of an initialisation; tests change it
@@ -96,7 +96,7 @@ type Sandbox struct {
 
 	mu        sync.Mutex              // guards trimmer and modules
 	trimmer   *time.Timer             // next run of trim; nil: no slot waits for a call
-	modules   map[string]*moduleEntry // by digest; nil once closed
+	modules   map[string]*moduleEntry // loaded modules by digest; nil once the sandbox is closed
 	compiling sync.WaitGroup          // running finishLoad calls
 }
 

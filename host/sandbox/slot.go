@@ -90,7 +90,7 @@ func (sl *slot) close() {
 // reused first, because the processor's caches hold its pages.
 type pool struct {
 	mu     sync.Mutex // guards the fields below
-	idle   []*slot    // the slot that was used last is at the end
+	idle   []*slot    // waiting slots, the most recently used slot at the end
 	closed bool
 }
 

@@ -127,7 +127,7 @@ const maxImage = 64 << 20
 // savedState is the JSON in the state file of a cache entry.
 type savedState struct {
 	traits
-	Native  string   // the engine's name of the native code; "": the engine has its own file
+	Native  string   // name that the engine gives to the native code; "": the engine has its own file
 	Globals []uint64 // snapshot.state
 	Random  int      // snapshot.generatorOffset
 	Plain   string   // reason why there is no snapshot; then there are no Globals and no image; "": there is one

@@ -33,7 +33,7 @@ type Changes struct {
 // List holds changed files, directory by directory and by name. A directory that is completely
 // new or gone is one entry.
 type List struct {
-	Entries []Entry // the first 1,000
+	Entries []Entry // the first 1,000 entries
 	Count   int     // number of all entries, also of those that Entries lacks
 	Files   int     // number of files in all entries, including those in directories
 }

@@ -45,7 +45,7 @@ const (
 // Found is a path on the list of special paths.
 type Found struct {
 	Path    string // absolute
-	Dir     bool   // it is a directory, and stands for all its content
+	Dir     bool   // the path is a directory, and stands for all its content
 	Special paths.Special
 }
 
@@ -76,7 +76,7 @@ type Snapshot struct {
 
 	roots   []root
 	masked  []string
-	entries []entry // the entries of a directory are adjacent
+	entries []entry // all entries; those of a directory are adjacent
 	names   []byte  // names of all entries, one after the other
 	dirs    []dir
 	saved   []savedFile
@@ -155,13 +155,13 @@ type walker struct {
 	since     time.Time       // later changes set isChanged; zero: the first walk, see maxStamped
 	deadline  time.Time
 	maxNames  int  // budget of names
-	exhausted bool // the budget is used up
+	exhausted bool // the budget of time or names is used up
 	buf       []byte
 
 	root  Root    // root that is being walked
-	fd    int     // of the root
+	fd    int     // descriptor of the root
 	path  []byte  // path of the current directory, relative to the root
-	stack []frame // from the root to the current directory
+	stack []frame // directories from the root to the current directory
 }
 
 // frame is a directory whose subdirectories are being walked.

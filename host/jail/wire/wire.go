@@ -26,7 +26,7 @@ type World struct {
 
 	Links  map[string]string // symbolic links of the root: targets by absolute path
 	Binds  []Bind            // outer paths first
-	Layers []Layer           // only with NewRoot
+	Layers []Layer           // directories that are shown through an overlay; only with NewRoot
 
 	// Home and Tmp are the command's own directories. Masks holds "file" and "dir", which
 	// nobody can open, and "empty", a directory. Without NewRoot the helper makes all of them
@@ -48,8 +48,8 @@ type World struct {
 type Bind struct {
 	Path     string
 	Write    bool // the command may change the content
-	Device   bool // it is a device that can be used
-	Optional bool // it may be missing
+	Device   bool // the file is a device that the command can use
+	Optional bool // the file may be missing on the host
 	// Upper and Work receive the command's changes, so that Path stays unchanged. They are
 	// directories on one file system. "": the command changes Path.
 	Upper, Work string
@@ -68,11 +68,11 @@ type Layer struct {
 
 // Limits limits each process, except for Processes and AllFiles.
 type Limits struct {
-	Memory    uint64 // bytes of data
+	Memory    uint64 // bytes of data of a process
 	Processes uint64 // processes and threads of the whole command
-	Files     uint64 // open files
+	Files     uint64 // open files of a process
 	AllFiles  uint64 // open files of the whole command, which is ended if it has more
-	FileSize  uint64 // bytes
+	FileSize  uint64 // bytes of a file that a process writes
 }
 
 // Ready answers a World: it was built, or Step has failed with Err.

@@ -10,12 +10,12 @@ import (
 // Limits on the values that a guest returns. The result for the model is cut to a lower limit
 // later; these limits keep a guest from making the host copy its whole memory several times.
 const (
-	MaxResultBytes  = 32 << 20 // of the texts, names and images in one result; more are a [Fault]
-	maxContents     = 1024     // elements of one result; more are a Fault
-	maxMessageBytes = 64 << 10 // of the message of an error, which is cut there
+	MaxResultBytes  = 32 << 20 // bytes of all texts and images in a result; more are a [Fault]
+	maxContents     = 1024     // elements of a result; more are a Fault
+	maxMessageBytes = 64 << 10 // bytes after which the message of an error is cut
 
-	maxImages      = 8                    // of one result; further images are left out
-	maxImagesBytes = 2 * picture.MaxBytes // of all images of a result; further images are left out
+	maxImages      = 8                    // images in a result; further images are left out
+	maxImagesBytes = 2 * picture.MaxBytes // bytes of all images in a result; further images are left out
 )
 
 // Images counts the images of a result, so that no more of them are copied than the limits
@@ -46,7 +46,7 @@ const (
 type Content struct {
 	Kind  ContentKind
 	Text  string // text or JSON; URI of a resource
-	Title string // of a resource
+	Title string // title of a resource
 	Mime  string // MIME type of an image or a resource
 	Data  []byte // image from the guest, unchecked; nil: it is empty or over a limit, see [Images]
 }
@@ -101,7 +101,7 @@ const (
 	LinkTitle      = 8
 	LinkMime       = 20
 
-	optionPayload = 4 // of an option<string>
+	optionPayload = 4 // offset of the string in an option<string>
 )
 
 // LiftDescribe lifts the result of tools#describe. More than limit bytes are a Fault.

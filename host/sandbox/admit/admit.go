@@ -72,7 +72,7 @@ type Module struct {
 	Code     []byte       // the instrumented module, which is compiled
 	Decoded  *wasm.Module // the module before its instrumentation
 	Kind     wasm.ShapeKind
-	Unstable bool // it imports wasi_unstable instead of preview 1
+	Unstable bool // the module imports wasi_unstable instead of preview 1
 	// Missing lists the imported functions of WASI preview 1 that the host does not have,
 	// each once.
 	Missing []preview1.MissingFunction

@@ -60,7 +60,7 @@ const Layout = "layout 5"
 // for no cache: only NewDir and Close may be called.
 type Entry struct {
 	dir  string
-	root *os.Root // of dir
+	root *os.Root // dir, opened
 	key  string
 }
 
@@ -231,7 +231,7 @@ func (e *Entry) stale(name string, now time.Time) bool {
 
 // Contents holds the files of a module's directory.
 type Contents struct {
-	Names []string // of all files except for sumsFile and usedFile, relative to the directory
+	Names []string // names of all files except for sumsFile and usedFile, relative to the directory
 	// Contents of ModuleFile, StateFile, NativeFile and ImageFile; nil: there is none.
 	Code, State []byte
 	Native      *native.File

@@ -83,7 +83,7 @@ type Guest struct {
 // advice for a person.
 type UndescribedError struct {
 	Why string
-	Err error // the failure of Describe; nil: there was none
+	Err error // error of Describe; nil: there was none
 }
 
 func (e *UndescribedError) Error() string { return e.Why }

@@ -6,7 +6,7 @@ import "fmt"
 type MemoryError struct {
 	Limit  uint64 // bytes
 	Key    string // name of the setting with the limit
-	Shared bool   // it is the limit of all calls together
+	Shared bool   // the limit is that of all calls together
 }
 
 func (e *MemoryError) Error() string {

@@ -62,7 +62,7 @@ func (g *guest) allocator() (*abi.Allocator, error) {
 
 // layout describes a result<T, error> in memory. Sizes and offsets are in bytes.
 type layout struct {
-	size, align uint32 // of the whole result
+	size, align uint32 // size and alignment of the whole result
 	payload     int    // offset of T, or of the discriminant of error
 	errorText   int    // offset of the payload of error
 }

@@ -37,7 +37,7 @@ type World struct {
 	alloc     *abi.Allocator // allocator of the guest; nil until a result needs it
 	search    *search.Search // search that was begun and not collected yet; nil: none
 	hostCalls uint64         // number of calls into the host so far
-	logBytes  int            // bytes logged so far; negative: the limit was exceeded
+	logBytes  int            // bytes logged so far; -1: the limit was exceeded, and nothing more is logged
 	reports   int            // number of progress reports so far
 
 	placeholders services.Placeholders // placeholders of the call; nil until the guest asks for one

@@ -53,7 +53,7 @@ func (i *Image) Bytes() []byte { return i.bytes }
 
 // Memory is the linear memory of one guest.
 type Memory struct {
-	region []byte // the whole reservation; nil after Close
+	region []byte // reserved address space; nil after Close
 	image  *Image // nil: the memory began empty
 	method Method // way of Reset
 }

@@ -38,7 +38,7 @@ type Account struct {
 	ctx        context.Context
 	deadline   time.Time        // zero: none
 	slice      uint64           // units that the guest gets at a time
-	budgets    []*policy.Budget // the budget of the call first
+	budgets    []*policy.Budget // budgets that pay, the budget of the call first
 	granted    uint64           // units that the guest has got so far
 	exhausted  *policy.Budget   // budget that is used up; nil: none is
 	counter    func() int64     // reads the guest's counter

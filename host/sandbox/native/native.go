@@ -42,7 +42,7 @@ var errFormat = errors.New("it is not the engine's native code")
 type File struct {
 	f            *os.File
 	head, tail   []byte
-	offset, size int64 // of the code, in bytes
+	offset, size int64 // offset and size of the code, in bytes
 }
 
 // Open reads all parts of a file except the code. The File closes f; if Open fails, it closes

@@ -22,17 +22,17 @@ const (
 
 // Costs of a search, in units of fuel of about a nanosecond.
 const (
-	costQuery   = 20_000     // each query
-	costSource  = 500        // each byte of the pattern
-	costClass   = 200_000    // each class of Unicode in the pattern
-	costFold    = 15_000_000 // each range in the pattern that can be large if case is ignored
-	costProgram = 500        // each instruction of the compiled pattern
-	costFile    = 1000       // each file, in addition to opening it
-	shiftRead   = 2          // each 1<<shiftRead bytes cost one unit for reading, and one for each literal text that is looked for
-	costVain    = 20         // each place that turned out not to match a literal text
-	costLine    = 100        // each line that is matched
-	costMatch   = 20         // each byte of such a line
-	costStep    = 8          // each byte of such a line, for each instruction of the pattern
+	costQuery   = 20_000     // for each query
+	costSource  = 500        // for each byte of the pattern
+	costClass   = 200_000    // for each class of Unicode in the pattern
+	costFold    = 15_000_000 // for each range in the pattern that can be large if case is ignored
+	costProgram = 500        // for each instruction of the compiled pattern
+	costFile    = 1000       // for each file, in addition to opening it
+	shiftRead   = 2          // 1<<shiftRead bytes cost one unit for reading, and one for each literal text that is looked for
+	costVain    = 20         // for each place that turned out not to match a literal text
+	costLine    = 100        // for each line that is matched against the pattern
+	costMatch   = 20         // for each byte of such a line
+	costStep    = 8          // for each byte of such a line and each instruction of the pattern
 )
 
 var (
@@ -45,7 +45,7 @@ var (
 
 // Query describes a search.
 type Query struct {
-	Files      []string // absolute names
+	Files      []string // absolute names of the files, in the order of the search
 	Pattern    string   // an RE2 expression
 	Context    int      // lines before and after each match
 	MaxMatches int      // lines with matches after which the search ends
@@ -63,12 +63,12 @@ type Found struct {
 
 // Line is a line of a file: a match, or its context.
 type Line struct {
-	Number  uint64 // from 1
+	Number  uint64 // number of the line in its file, from 1
 	File    int    // index in Query.Files
 	Size    int    // bytes of the line in Found.Text
-	Matches bool   // it is a match, not context
+	Matches bool   // the line is a match, not context
 	Cut     bool   // only a part of the line is in Text
-	before  bool   // it is context before a match
+	before  bool   // the line is context before a match
 }
 
 // add adds a line. It returns false if the line is a match for which there is no room.

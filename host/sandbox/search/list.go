@@ -16,9 +16,9 @@ const (
 	listingBytes = 40 // size of a listing without its names
 
 	// Costs in units of fuel.
-	costListing = 2000 // each directory, in addition to reading it
-	costSort    = 200  // each entry of a directory
-	costInfo    = 200  // each name that Stat looks up, in addition to the look-up
+	costListing = 2000 // for each directory, in addition to reading it
+	costSort    = 200  // for each entry of a directory
+	costInfo    = 200  // for each name of Stat, in addition to looking it up
 
 	perPayment = 16 // names that Stat looks up between two payments
 )

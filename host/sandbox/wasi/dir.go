@@ -20,7 +20,7 @@ type Dir struct {
 
 	// Fixed at creation.
 	fs             *FS
-	shown          string // absolute name under which it was opened
+	shown          string // absolute name under which the guest opened the directory
 	ino            uint64
 	leadingEntries []Dirent // entries that are listed first
 	numFixed       int      // number of leading entries that stay; the others are staged
@@ -28,13 +28,13 @@ type Dir struct {
 	// fields from here to addedNames either.
 	m               *mount
 	host            *hostDir
-	realPath        string        // in a writable mount: absolute name without links
+	realPath        string        // absolute name without links, in a writable mount
 	forbiddenBy     paths.Special // special path that forbids changes of the directory
 	changeForbidden bool          // whether forbiddenBy applies
-	trails          [][]string    // in a guarded mount: paths from here to hidden files, as lists of names
+	trails          [][]string    // paths from here to hidden files, as lists of names; in a guarded mount
 	entries         *rootedfs.DirReader
 	node            *stage.Node         // the directory on the stage, in a staged mount only
-	addedNames      map[string]struct{} // in a staged mount: names of the leading entries
+	addedNames      map[string]struct{} // names of the leading entries that the stage has added
 
 	last       Dirent // entry that was read from the host before
 	lastCookie uint64 // cookie of that entry
@@ -53,7 +53,7 @@ type Dirent struct {
 // hostDir is the host's side of an open directory.
 type hostDir struct {
 	file *os.File
-	root rootedfs.Root // for look-ups of entries; in guarded mounts only
+	root rootedfs.Root // the directory for look-ups of entries; in guarded mounts only
 }
 
 func (h *hostDir) Close() error {

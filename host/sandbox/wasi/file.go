@@ -16,9 +16,9 @@ type File struct {
 	fs                 *FS
 	m                  *mount
 	backing            backingFile
-	shown              string // absolute name under which it was opened
+	shown              string // absolute name under which the guest opened the file
 	readable, writable bool
-	realPath           string        // in a writable mount: absolute name without links
+	realPath           string        // absolute name without links, in a writable mount
 	forbiddenBy        paths.Special // special path that forbids changes of the file
 	changeForbidden    bool          // whether forbiddenBy applies
 

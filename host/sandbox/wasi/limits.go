@@ -31,11 +31,11 @@ type Limits struct {
 // Prices of operations, in units of fuel. One unit is about a nanosecond if everything is
 // in the host's caches.
 const (
-	costPath    = 4000 // look-up of a name
-	costName    = 1500 // each directory that the name passes through
-	costWalk    = 4000 // each directory of the name in a guarded mount
-	costSyscall = 500  // an operation on an open file
-	costEntry   = 100  // an entry of a directory, read in order
+	costPath    = 4000 // for a look-up of a name
+	costName    = 1500 // for each directory that the name passes through
+	costWalk    = 4000 // for each name that mount.walk passes before the last, if that is more
+	costSyscall = 500  // for an operation on an open file
+	costEntry   = 100  // for an entry of a directory, read in order
 	costShift   = 3    // 1<<costShift bytes read or written cost one unit
 )
 

@@ -53,7 +53,7 @@ type arenaStart struct {
 
 type block struct {
 	at, size uint32 // offset in mem and length; both are multiples of eight
-	used     uint32 // the requested length; 0: the block is free
+	used     uint32 // requested length in bytes; 0: the block is free
 	next     uint32 // next free block in its list, as its index plus 1
 }
 

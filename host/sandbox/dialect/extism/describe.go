@@ -39,7 +39,7 @@ var inputParameters = json.RawMessage(`{"type":"object","properties":{"input":{"
 // listing builds a manifest from the list of a plugin, which may be hostile.
 type listing struct {
 	tool.Manifest
-	capabilities tool.Capabilities // of each tool
+	capabilities tool.Capabilities // capabilities of each tool
 	bytes        int               // size of the tools in JSON, in bytes
 	notes        []string
 	droppedNotes int // number of notes that did not fit

@@ -20,10 +20,10 @@ import (
 type plugin struct {
 	*dialect.Guest
 	*arena
-	ctx context.Context // of the call, for functions that take long
+	ctx context.Context // context of the call, for functions that take long
 
-	input       span   // of the call
-	output      span   // set by the plugin
+	input       span   // input of the call
+	output      span   // output of the call, set by the plugin
 	errorOffset uint64 // offset of the block with the error message; 0: the plugin has not failed
 
 	vars     map[string][]byte // variables of var_set

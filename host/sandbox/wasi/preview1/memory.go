@@ -19,7 +19,7 @@ var le = binary.LittleEndian
 type guest struct {
 	ctx   context.Context
 	w     *World
-	e     *edition   // of the module that the guest imports
+	e     *edition   // edition of the module that the guest imports
 	mem   api.Memory // nil if the guest exports none
 	stack []uint64
 }

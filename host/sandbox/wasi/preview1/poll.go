@@ -11,7 +11,7 @@ import (
 
 const (
 	eventBytes       = 32   // size of an event
-	maxSubscriptions = 4096 // of one call; more are EINVAL
+	maxSubscriptions = 4096 // subscriptions in one call; more are EINVAL
 	costSubscription = 50   // units of fuel
 )
 

@@ -21,7 +21,7 @@ type descriptor struct {
 	base, inheriting rights // rights of the descriptor, and of those that are opened through it
 	flags            fdflags
 
-	file *wasi.File // of a regular file
+	file *wasi.File // regular file; nil for other kinds
 
 	// Of a stream:
 	in  *strings.Reader // nil for an empty input
@@ -29,7 +29,7 @@ type descriptor struct {
 
 	// Of a directory:
 	dir     *wasi.Dir // nil for a preopen of which only the name was used so far
-	name    string    // absolute name
+	name    string    // absolute name of the directory
 	preopen string    // name of a preopen for the guest; "": it is none
 }
 

@@ -47,7 +47,7 @@ type World struct {
 
 	closeOnce sync.Once
 	closed    chan struct{}
-	err       error // of closing the FS
+	err       error // error of closing the FS
 }
 
 // New returns a world, which the caller must Close. It opens nothing before the guest does.
