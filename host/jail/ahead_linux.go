@@ -15,19 +15,17 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// maxIdle limits the time for which a helper waits for the next command, because it holds
-// mounts.
+// maxIdle is the time after which a spare helper that is not used is ended: it holds mounts.
 const maxIdle = time.Minute
 
-// closeGrace is the time for which [Jail.Close] waits for running removals.
+// closeGrace limits the time for which [Jail.Close] waits for removals of directories.
 const closeGrace = time.Second
 
-// startTimeout limits the time in which a helper for the next command starts. That command
-// may already be waiting for it.
+// startTimeout limits the start of a helper for the next command; then it is ended. That
+// command may already be waiting for it.
 const startTimeout = 10 * time.Second
 
-// spareHelper is a helper that was started ahead for the next command. It fits only commands
-// with the same plan.
+// spareHelper is a helper that was started ahead, for the next command with the same plan.
 type spareHelper struct {
 	plan   plan
 	helper *helper
@@ -40,15 +38,15 @@ func (n *spareHelper) fits(p plan) bool {
 }
 
 // fileIDs returns device and inode of each file behind the plan's names, as the helper has
-// opened them. They may differ from the files at the time of the plan. While the helper holds
-// them open, no other file gets their inode numbers.
+// opened them. Since the plan was made, a name may lead to another file. While the helper
+// holds the files open, no other file gets their inode numbers.
 func (n *spareHelper) fileIDs() [][2]uint64 {
 	out := slices.Clone(n.plan.fileIDs)
 	copy(out, n.helper.ready.Found)
 	return out
 }
 
-// takeHelper returns a helper for a plan: the spare helper if it fits, or a new one.
+// takeHelper returns the spare helper if it was started for the same plan, or a new helper.
 func (j *Jail) takeHelper(ctx context.Context, p plan) (*helper, error) {
 	select {
 	case j.startSem <- struct{}{}: // if a helper is being started, wait for it
@@ -67,7 +65,7 @@ func (j *Jail) takeHelper(ctx context.Context, p plan) (*helper, error) {
 	return p.start(ctx)
 }
 
-// start starts a helper for a plan.
+// start starts a helper that builds the plan's world.
 func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	w := p.world
 	var clean []func()
@@ -121,7 +119,8 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	return h, nil
 }
 
-// noteLayers adds notes about directories that got no layer.
+// noteLayers adds a note to the result for each layer that could not be mounted, and sets
+// direct.
 func (h *helper) noteLayers() {
 	if h.layers == nil {
 		return
@@ -136,9 +135,9 @@ func (h *helper) noteLayers() {
 	}
 }
 
-// unlayer replaces layers with binds where layers cannot be mounted: binds of the directory
-// itself, or of the layer's Alone. It returns the links from the command's home to the binds,
-// by path relative to the home.
+// unlayer replaces all layers of w by binds, for a helper that cannot mount: by a writable
+// bind of the layer's Alone, or else by a bind of the directory itself. It returns the links
+// in the command's home that lead to the binds: targets by path relative to the home.
 func (p plan) unlayer(w *wire.World) map[string]string {
 	links := maps.Clone(p.links)
 	w.Binds = slices.Clone(w.Binds)
@@ -154,9 +153,9 @@ func (p plan) unlayer(w *wire.World) map[string]string {
 	return links
 }
 
-// replaceHelper ends a used helper, and starts one for the next command, which is probably
-// like the last one. It does so in the background, because the kernel is slow to remove
-// namespaces. Only a command that needs a new helper meanwhile waits for it.
+// replaceHelper ends a used helper, and starts a spare helper with the same plan for the next
+// command. It does so in the background, because the kernel is slow to remove namespaces. Only
+// a command that needs a new helper meanwhile waits for it.
 func (j *Jail) replaceHelper(used *helper, p plan) {
 	waits := false
 	if len(p.layers) > 0 {
@@ -200,8 +199,7 @@ func (j *Jail) replaceHelper(used *helper, p plan) {
 	})
 }
 
-// takeSpare removes the spare helper from the jail. It returns the helper; nil: there is
-// none.
+// takeSpare removes the spare helper from the jail and returns the helper; nil: there is none.
 func (j *Jail) takeSpare() *spareHelper {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -210,7 +208,8 @@ func (j *Jail) takeSpare() *spareHelper {
 	return n
 }
 
-// Close ends the spare helper and background work. The jail can be used again afterwards.
+// Close waits for background work and ends the spare helper. The jail can be used again
+// afterwards. The error is always nil.
 func (j *Jail) Close() error {
 	j.background.Wait()
 	if n := j.takeSpare(); n != nil {

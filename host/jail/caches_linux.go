@@ -21,31 +21,32 @@ type cache struct {
 	// layers maps directories that commands may change, each in a layer over the user's
 	// directory, to the content of the layer.
 	layers map[string]layerContent
-	shown  []string // patterns of directories that commands can read
+	shown  []string // patterns of directories that commands can only read
 	bin    []string // directories for PATH, within shown
-	// offline holds environment variables that make the tool use its cache, and report at
-	// once that there is no network.
+	// offline holds variables, NAME=VALUE, for commands without a network: they make the tool
+	// use its cache, and report at once what it cannot fetch.
 	offline []string
 }
 
-// layerContent is the content of a layer. It decides who may share the layer.
+// layerContent is the kind of files in a layer. It decides which commands share the layer.
 type layerContent int
 
 const (
-	// fetched is content from registries. Builds compile it, and tools run some of it.
+	// fetched: files that tools load from registries, such as sources. Builds compile them,
+	// and tools run some of them.
 	fetched layerContent = iota
-	// built is content that one build leaves for the next. It is useless if it cannot be
-	// changed.
+	// built: files that one build leaves for the next, useless if they cannot be changed.
 	built
 )
 
-// unapprovedGroup is the group of layers that commands without extra rights share.
+// unapprovedGroup is the group of layers that unprivileged commands share, see
+// [policy.Exec.IsPrivileged].
 const unapprovedGroup = "unasked"
 
-// group returns the name of the group that shares layers of this content with a command. adds
-// reports whether the command may add to the group's layers, so that later commands of the
-// group see its files. Each group has layers of its own. A layer that a command may not add
-// to shows the content so far; the command's writes vanish after the command.
+// group returns the name of the group of layers that a command with the terms e uses for this
+// content. adds reports whether files that the command writes are kept for later commands of
+// the group. If not, the command sees the files of the group, and its own files are lost when
+// it ends. Each group has layers of its own.
 //
 // So nothing passes from a command to a command with more rights, neither into what it
 // compiles nor into what it runs.
@@ -64,12 +65,12 @@ func (c layerContent) group(e policy.Exec) (with string, adds bool) {
 // layer is a layer over a cache's directory, for one command.
 type layer struct {
 	path           string // path of the directory on the host
-	group          string // see layerContent.group
-	mayAdd         bool   // writes are kept for later commands of the group
-	mustBeWritable bool   // useless if it cannot be changed
+	group          string // group of commands that share the layer, see layerContent.group
+	mayAdd         bool   // files that the command writes are kept for later commands of the group
+	mustBeWritable bool   // the layer is useless to a command that cannot change the files
 }
 
-// key returns the path of the layer relative to its store.
+// key returns the path of the layer relative to its store: GROUP/NAME.
 func (s layer) key() string { return filepath.Join(s.group, filepath.Base(s.path)) }
 
 // caches lists the known caches, in the order of their directories in PATH. Logs in ~/.npm
@@ -189,14 +190,15 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 	p.path = strings.Join(append(bin, systemPath), ":")
 }
 
-// hasKept reports whether the store has a layer for a directory that the user does not have.
-// If not, a command that may not add to the layer uses its own home instead.
+// hasKept reports whether the store has files of earlier commands for a directory that the
+// user does not have. If not, a command that may not add to the layer gets no layer, and uses
+// its own home.
 func (p *plan) hasKept(l layer) bool {
 	_, err := os.Lstat(filepath.Join(p.storeDir, l.key()+".alone"))
 	return err == nil
 }
 
-// defaultNode returns the directory of nvm's default version of Node.js; "": there is none.
+// defaultNode returns the directory of nvm's default Node.js, relative to the home; "": none.
 func defaultNode(home fs.FS) string {
 	want := "default"
 	for range 4 { // an alias can name another alias

@@ -23,18 +23,16 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// Limits of one command. Memory limits the data of each process in bytes; maxFileSize also
-// applies to copied files.
+// Limits of one command. See wire.Limits.
 const (
-	maxMemory    = 8 << 30
-	maxProcesses = 2048
-	maxFiles     = 8192
-	maxAllFiles  = 65536
-	maxFileSize  = 16 << 30
-	maxScratch   = 2 << 30
+	maxMemory    = 8 << 30  // bytes of data of each process
+	maxProcesses = 2048     // processes and threads together
+	maxFiles     = 8192     // open files of each process
+	maxAllFiles  = 65536    // open files of all processes; a command with more is ended
+	maxFileSize  = 16 << 30 // bytes of each file that it writes or copies
+	maxScratch   = 2 << 30  // bytes in the command's own home and temporary directory
 )
 
-// runConfined runs a command in a world of its own.
 func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy.Exec, program string, cmd services.Command, out streams) (services.CommandResult, error) {
 	_, k := j.tiers()
 	if k.tier == policy.TierNone {
@@ -107,8 +105,9 @@ func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy
 	return ended, err
 }
 
-// run runs the helper's only command, and returns when all of its processes have ended; the
-// helper remains. serve serves the socket through which the command reaches hosts.
+// run runs the command c in the helper's world, and returns when all of its processes have
+// ended; the helper remains. serve serves the socket through which the command reaches hosts;
+// it is called only if the world has a network.
 func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (services.CommandResult, error) {
 	var copying sync.WaitGroup
 	defer copying.Wait()
@@ -120,8 +119,7 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 		if endedNormally {
 			return
 		}
-		// If somebody else has killed the helper, processes that hold the streams may be
-		// left.
+		// If somebody else has killed the helper, processes that hold the streams may be left.
 		for _, r := range outputs {
 			_ = r.SetReadDeadline(time.Now().Add(time.Second))
 		}
@@ -175,7 +173,6 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	return services.CommandResult{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
 }
 
-// environment returns the environment of a command.
 func (p *plan) environment(w wire.World, dir string) []string {
 	env := append(environment(p.path, w.Home, w.Tmp, dir), p.env...)
 	if p.area != nil {
@@ -189,8 +186,9 @@ func (p *plan) environment(w wire.World, dir string) []string {
 	return env
 }
 
-// releaseLayers releases the layers of a command that has ended. keep reports whether its
-// writes may be kept. If set is not nil, its decision decides about the writes later.
+// releaseLayers releases the layers of a command that has ended. keep reports whether files
+// that it has written to caches may be kept. If set is not nil, the decision about the set
+// also decides about them, later.
 func (j *Jail) releaseLayers(h *layerSet, set *stage.Set, keep bool) {
 	if h == nil {
 		return
@@ -211,20 +209,20 @@ func (j *Jail) releaseLayers(h *layerSet, set *stage.Set, keep bool) {
 type plan struct {
 	world          wire.World
 	mounts         []policy.Mount
-	masked         []string // hidden paths below the mounts
+	masked         []string // paths below the mounts that the policy hides from the command
 	readOnlyMounts []string // read-only mounts inside of writable ones, which need protection
 
-	home     string // home of the user, without links; "": unknown
-	storeDir string // directory of the layers over caches
-	layers   []layer
+	home     string            // home of the user, without links; "": unknown
+	storeDir string            // directory of the layers over caches
+	layers   []layer           // layers over caches
 	links    map[string]string // links from a home elsewhere to binds, by path relative to the home
-	path     string            // PATH
-	env      []string          // additions to the environment
-	notes    []string          // for the result
+	path     string            // value of PATH
+	env      []string          // further variables, NAME=VALUE
+	notes    []string          // notes for the result of the command
 	// fileIDs holds device and inode at each bind and below each layer. A spare helper has
 	// mounted these files; meanwhile a name may lead to another file.
 	fileIDs [][2]uint64
-	// area is the place of the command's changes; nil: they go to the files directly.
+	// area holds the command's uncommitted changes; nil: it changes the files themselves.
 	area *stage.Area
 }
 
@@ -287,8 +285,8 @@ func (j *Jail) plan(k mechanism, terms policy.Exec, dir string) (plan, error) {
 	return p, nil
 }
 
-// mount adds the mounts without masked directories, and returns the mount that contains the
-// working directory dir.
+// mount adds the mounts without masked directories, and returns the host's path of the mount
+// that contains dir, the working directory. It is an error if no mount does.
 func (p *plan) mount(k mechanism, terms policy.Exec, dir string) (workspace string, err error) {
 	w := &p.world
 	for _, m := range terms.Mounts {
@@ -331,9 +329,9 @@ func (p *plan) mount(k mechanism, terms policy.Exec, dir string) (workspace stri
 	return workspace, nil
 }
 
-// placePrivateDirs chooses places for the command's own directories. With the same path as
-// the user's home, programs find caches in their usual places. But the place must not be in a
-// directory that the command sees.
+// placePrivateDirs chooses paths for the command's own home and temporary directory. With the
+// same path as the user's home, programs find caches in their usual places. But the place must
+// not be in a directory that the command sees.
 func (p *plan) placePrivateDirs() error {
 	w := &p.world
 	shown := func(name string) bool {

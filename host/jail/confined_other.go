@@ -24,5 +24,5 @@ func (j *Jail) runConfined(ctx context.Context, _ policy.Grant, _ policy.Exec, p
 	return j.runUnconfined(ctx, program, cmd, out)
 }
 
-// Close does nothing: there is no spare helper.
+// Close does nothing: this system has no spare helper.
 func (j *Jail) Close() error { return nil }

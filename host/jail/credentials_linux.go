@@ -15,17 +15,15 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// Limits in bytes: of the configuration that is read, of a credential with the text around
-// it, and of all credentials together. Credentials beyond these limits are not redacted.
+// Limits in bytes. Credentials beyond them are not redacted.
 const (
-	maxConfigBytes     = 1 << 20
-	maxCredentialBytes = 4 << 10
-	maxCredentials     = 128 << 10
+	maxConfigBytes     = 1 << 20   // bytes of a configuration that are read
+	maxCredentialBytes = 4 << 10   // bytes of one credential, with the text around it
+	maxCredentials     = 128 << 10 // bytes of a configuration's credentials, with the text around them
 )
 
-// credentialURL matches the user and the password in URLs like https://USER:PASSWORD@HOST and
-// https://TOKEN@HOST. credentialLine matches the key, the separator and the value of a
-// setting.
+// credentialURL matches user, password and @ in URLs like https://USER:PASSWORD@HOST and
+// https://TOKEN@HOST. credentialLine matches a setting: its key, the separator and the value.
 var (
 	credentialURL  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://([^\s/"'\\]+)(@[^\s/@"'\\]*)`) })
 	credentialLine = sync.OnceValue(func() *regexp.Regexp {
@@ -33,16 +31,16 @@ var (
 	})
 )
 
-// isCredential reports whether git, or an extension of git, stores a credential under a key.
-// name is the last part of the key, in lower case.
+// isCredential reports whether a setting of git, or of an extension of git, holds a
+// credential. name is the last part of its key, in lower case.
 func isCredential(name string) bool {
 	return slices.Contains([]string{"extraheader", "pass", "smtppass", "dbpass", "password", "secret"}, name) || strings.HasSuffix(name, "token")
 }
 
-// redactGitCredentials adds the credentials in the git configuration of the workspace to a
-// redactor, each with the URL or the key around it. Git has to read the file, but the
-// command's output need not repeat them. Only configurations at the root of mounts that
-// contain dir are read; those of repositories below are text like any other.
+// redactGitCredentials makes own remove the credentials in the git configuration of the
+// workspace, each only together with the URL or the key around it. Git has to read the file,
+// but the command's output need not repeat them. Only configurations at the root of mounts
+// that contain dir are read; those of repositories below are text like any other.
 func (p *plan) redactGitCredentials(dir string, own *redact.Redactor) {
 	for _, m := range p.mounts {
 		if !paths.In(dir, m.Host) {

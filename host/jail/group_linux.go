@@ -16,9 +16,8 @@ import (
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 // reap kills the command's remaining processes, and then waits for it. It kills between the
-// end of the leader and its reaping. Until the leader is reaped, the numbers of its group and
-// its session belong to nobody else; afterwards no process is left that could hold the
-// streams open.
+// end of the leader and its reaping: until then the numbers of the leader's group and session
+// belong to nobody else. Afterwards no process is left that could hold the streams open.
 func reap(c *exec.Cmd) error {
 	for unix.Waitid(unix.P_PID, c.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
@@ -48,8 +47,8 @@ func killSession(sid int) {
 	}
 }
 
-// killIf kills a process if still, called when the process cannot be replaced by another with
-// its number, returns true. It reports whether it has killed.
+// killIf kills the process pid if still returns true, and reports whether it did. While still
+// runs, no other process can get the number pid.
 func killIf(pid int, still func() bool) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -81,8 +80,8 @@ func processes() []int {
 }
 
 // stat reads the state and the session of a process from /proc/PID/stat: pid (name) state
-// parent group session. The name may contain any character, so the fields are counted from
-// its end.
+// parent group session. ok is false if there is no such process. The name may contain any
+// character, so the fields are counted from its end.
 func stat(pid int) (state byte, session int, ok bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	helperOutput = 16 << 10 // bytes of each stream that are kept
+	helperOutput = 16 << 10 // bytes of each stream that the result has; the middle of more is cut
 	// helperMark is the only variable in a helper's environment. It keeps a program that does
 	// not know the arguments of a helper from starting further helpers without end.
 	helperMark = "STOCKADE_HELPER"
@@ -20,8 +20,9 @@ const (
 
 // RunHelper starts this program again with arguments, in a directory, for work that must be
 // stoppable, and waits for its end. The process needs no grant: it runs our code, with an
-// empty environment, no standard input and no open file of ours. When ctx ends it is killed;
-// on Linux also when this program is killed. An error means that it was not started.
+// empty environment, no standard input and no open file of ours. When ctx ends the process is
+// killed; on Linux also when this program is killed. An error means that the process was not
+// started.
 func RunHelper(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 	if os.Getenv(helperMark) != "" {
 		return services.CommandResult{}, errors.New("a helper starts no helpers")
@@ -44,8 +45,8 @@ func RunHelper(ctx context.Context, dir string, args ...string) (services.Comman
 	return out, nil
 }
 
-// self returns a path of the running program. On Linux it is valid even after the file was
-// replaced by another version.
+// self returns a path of the running program's file. On Linux it is valid even after the file
+// was replaced by another version.
 func self() (string, error) {
 	const link = "/proc/self/exe"
 	if runtime.GOOS == "linux" {

@@ -20,15 +20,18 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// closedHistory is a repository that is hidden from the command.
+// closedHistory is a repository whose contents, and so its history, are hidden from the
+// command, which still sees its working files.
 type closedHistory struct {
 	repository string
-	hidden     string   // a path among its files that the policy hides; "": its history may hold secrets
-	uncertain  bool     // its worktrees are not all known, so hidden may not be among its files
-	names      []string // files in its history that look like secrets; empty: not all of it was searched
+	hidden     string // path among its files that the policy hides; "": its history may hold secrets
+	uncertain  bool   // hidden may not be among its files, because not all worktrees are known
+	// names are files in its history that look like secrets, if hidden is "". Empty: not all of
+	// the history was searched.
+	names []string
 }
 
-// isMounted reports whether a path is below a mount of the command.
+// isMounted reports whether a path of the host is in a mount of the command.
 func (p *plan) isMounted(name string) bool {
 	return slices.ContainsFunc(p.mounts, func(m policy.Mount) bool { return paths.In(name, m.Host) })
 }
@@ -106,9 +109,9 @@ func (b *mountScan) judgeHistory(repository string, terms policy.Exec, known *gi
 	}
 }
 
-// hiddenIn returns a path among the files of a repository that the policy hides; "": there is
-// none. anywhere reports whether not all worktrees of the repository are known, so that any
-// path may be among them.
+// hiddenIn returns a path among hidden that is in a worktree of the repository; "": there is
+// none. main lists its known worktrees. anywhere is set if not all worktrees are known; then
+// the path is any of hidden.
 func hiddenIn(repository string, main, hidden []string) (path string, anywhere bool) {
 	if len(hidden) == 0 {
 		return "", false
@@ -150,8 +153,9 @@ func (p *plan) addGitElsewhereHint(dir string, ended *services.CommandResult) {
 	ended.Notes = append(ended.Notes, note)
 }
 
-// addHistoryHints adds notes about repositories that were hidden from the command, and how to
-// show them. It skips repositories that were mentioned before, unless the command failed.
+// addHistoryHints adds notes about repositories whose contents were hidden from the command,
+// and how to show them. After a successful command it skips repositories that an earlier
+// result has named.
 func (j *Jail) addHistoryHints(b *mountScan, ended *services.CommandResult) {
 	for _, h := range b.closed {
 		if _, mentioned := j.mentioned.LoadOrStore(h.repository, true); mentioned && ended.Code != nil && *ended.Code == 0 {

@@ -15,10 +15,10 @@ import (
 // them makes git run anything.
 var identityKeys = []string{"user.name", "user.email", "init.defaultbranch"}
 
-const maxIdentity = 200 // bytes of a value
+const maxIdentity = 200 // bytes of a value; a setting with a longer value is left out
 
-// gitConfig returns a git configuration with the user's identity, from the configuration in a
-// home; "": it has none. Included files are not read.
+// gitConfig returns the text of a git configuration with the user's identity, from the
+// configuration in the user's home; "": that has none. Included files are not read.
 func gitConfig(home string) string {
 	values := map[string]string{}
 	for _, name := range []string{".config/git/config", ".gitconfig"} { // later values win

@@ -8,10 +8,11 @@
 // afterwards. Its output is limited, and known secrets are removed before it is cut. All its
 // processes end when it ends, at its deadline, and when this program is killed.
 //
-// Below the home are the user's toolchains, for reading, and their caches. A command's
-// changes to a cache go to a layer, which is kept for later commands of the same workspace,
-// for at most 30 days and until the next boot. If two commands run at the same time, one of
-// them has a layer that vanishes.
+// Below the home are the user's toolchains, for reading, and their caches. A command's changes
+// to a cache go to a layer, which is kept for later commands of the same workspace, for at
+// most 30 days and until the next boot. If two commands run at the same time, one of them has
+// a layer that vanishes. A staged command does not change the files of its mounts: its changes
+// are collected in a [stage.Set], to be committed or dropped later.
 package jail
 
 import (
@@ -46,40 +47,38 @@ import (
 // choose any of these directories.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin:/opt/homebrew/bin"
 
-// killGrace is the time after the deadline for which the streams of a killed process are
-// still read. A process that left the group can hold them open.
+// killGrace is the time for which the streams of a killed process are still read. A process
+// that has left the group can hold them open.
 const killGrace = 200 * time.Millisecond
 
 // Options configures a jail. The zero value of each field is its default.
 type Options struct {
-	// Redact removes secrets from output before it is cut. Nil: no secrets are known.
+	// Redact removes known secrets from output before the output is cut. Nil: none are known.
 	Redact *redact.Redactor
-	// Home is the user's home. A command sees only those parts that its grant mounts, and
-	// caches. "": the home is unknown, and commands have a home elsewhere.
+	// Home is the user's home. Commands see only the caches in it, and the parts that their
+	// grants mount. "": it is unknown, and commands have a home elsewhere.
 	Home string
 	// LayersDir is the directory of the layers that hold commands' changes to the user's
 	// caches. "": commands have no caches.
 	LayersDir string
-	// Histories stores findings about the histories of repositories. Nil: findings last as
-	// long as this process.
+	// Histories stores findings about the histories of repositories. Nil: they are lost with
+	// this process.
 	Histories *githistory.Store
 	// Caches are names from [CacheNames]: caches that commands may use, with their toolchains
 	// in the home. Changes of a command to a cache are visible to that command, and some of
 	// them to later commands in the same directory. Unknown names are ignored.
 	Caches []string
 
-	// Areas yields directories that can hold the changes of staged commands, the best first.
-	// It is called when the first is needed. Nil: there are none.
+	// Areas yields directories that can hold uncommitted changes of commands, the best first.
+	// It is called when the first is needed. Nil: no command can run on a stage.
 	Areas iter.Seq[*stage.Area]
 
-	// Proxy serves commands that were granted hosts. Nil: no command reaches hosts.
-	Proxy Proxy
+	Proxy Proxy // serves commands that were granted hosts; nil: no command reaches hosts
 
-	// For tests: the highest tier to use, a ban on root directories of commands' own, and a
-	// change to their worlds.
-	maxTier policy.Tier
-	noRoot  bool
-	change  func(*wire.World)
+	// For tests.
+	maxTier policy.Tier       // highest tier that is tried
+	noRoot  bool              // no command gets a root directory of its own
+	change  func(*wire.World) // called with each world before it is sent
 }
 
 // CacheNames lists the names for Options.Caches.
@@ -91,14 +90,15 @@ type Proxy interface {
 	ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error
 }
 
-// maxTries limits the runs of a staged command if others change the same files meanwhile.
+// maxTries limits the runs of a staged command. It runs again if others have changed the same
+// files meanwhile; after the last run that is an error.
 const maxTries = 3
 
 // Jail starts the processes of tools. It is safe for concurrent use.
 type Jail struct {
 	Options
-	tiers      func() (Tiers, mechanism)
-	tiersKnown atomic.Bool // the result of tiers is known
+	tiers      func() (Tiers, mechanism) // tries the tiers at the first call
+	tiersKnown atomic.Bool               // set when tiers has returned
 
 	bestTierBlocked func() bool // reports whether a known obstacle rules out the best tier
 
@@ -106,13 +106,13 @@ type Jail struct {
 	mu         sync.Mutex     // guards spare
 	spare      *spareHelper   // helper that was started ahead; nil: none
 
-	mentioned sync.Map // repositories that a result has already named as hidden
+	mentioned sync.Map // set of the repositories that addHistoryHints has named
 
 	startSem chan struct{} // semaphore: held while a helper starts for which the next command waits
 
 	areaMu    sync.Mutex  // guards area and whyNoArea
-	area      *stage.Area // found by [Jail.WhyNotStaged]; nil: none yet
-	whyNoArea string      // reason why there is no area
+	area      *stage.Area // directory for changes of staged commands, see findStageArea; nil: none was found
+	whyNoArea string      // reason why no directory suits; "": area was found, or none was tried
 }
 
 // New returns a jail. It starts nothing yet.
@@ -132,16 +132,15 @@ func New(opts Options) *Jail {
 	return j
 }
 
-// Tiers returns the tier of this machine. The first call tries them, which takes some
-// milliseconds.
+// Tiers returns the tier of this machine. The first call tries all, which takes milliseconds.
 func (j *Jail) Tiers() Tiers {
 	t, _ := j.tiers()
 	return t
 }
 
-// LikelyTier returns the tier of [Jail.Tiers] if it was tried already, or if a known obstacle
-// rules out the best tier. Otherwise it returns the best tier without trying, which can be
-// wrong.
+// LikelyTier returns the tier of [Jail.Tiers] if that is known, or if a known obstacle rules
+// out the best tier, so that it tries the others. Otherwise it returns the best tier, which
+// can be wrong.
 func (j *Jail) LikelyTier() policy.Tier {
 	if j.tiersKnown.Load() || j.bestTierBlocked() {
 		return j.Tiers().Tier
@@ -220,22 +219,21 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd services.Command
 	return ended, nil
 }
 
-// returnUnusedExec returns the permission to the grant if the command did not run and can be
-// started again.
+// returnUnusedExec gives the grant its permission to start a command back, if the command was
+// not started because a history has to be examined first.
 func returnUnusedExec(grant policy.Grant, err error) {
 	if _, unknown := errors.AsType[*policy.HistoryError](err); unknown {
 		grant.ReturnExec()
 	}
 }
 
-// streams holds the outputs of one command.
 type streams struct {
 	stdout, stderr *redact.Writer
 	ownRedactor    *redact.Redactor // knows the secrets of this command's output only
 	buffers        [2]*outputBuffer
 }
 
-// collect adds the output so far to a result.
+// collect stores the output so far in ended.
 func (s streams) collect(ended *services.CommandResult) {
 	_, _ = s.stdout.Flush(), s.stderr.Flush() // these writers never fail
 	for i, out := range []*[]byte{&ended.Stdout, &ended.Stderr} {
@@ -250,8 +248,8 @@ func (s streams) collect(ended *services.CommandResult) {
 
 func denied(err error) error { return &services.Error{Kind: services.Denied, Err: err} }
 
-// checkUnchanged returns an error if the tier is lower than at the decision, or if the
-// working directory was replaced since.
+// checkUnchanged returns an error if the tier of this machine is lower than at the decision,
+// or if the working directory was replaced since.
 func (j *Jail) checkUnchanged(terms policy.Exec, cmd services.Command) error {
 	if t := j.Tiers().Tier; t < terms.Tier {
 		return denied(fmt.Errorf("the command was allowed for %s, and here is %s", terms.Tier, t))
@@ -291,7 +289,7 @@ func (j *Jail) runUnconfined(ctx context.Context, program string, cmd services.C
 	return ended, nil
 }
 
-// environment returns the common environment of all commands.
+// environment returns the variables that every command has. dir is the working directory.
 func environment(path, home, tmp, dir string) []string {
 	return []string{
 		"PATH=" + path, "HOME=" + home, "TMPDIR=" + tmp, "PWD=" + dir,
@@ -311,7 +309,7 @@ func endOf(p *os.ProcessState) services.CommandResult {
 }
 
 // runGroup starts a process in a new group and waits for its end. Then it kills the rest of
-// the group, as it does when the context of the process ends.
+// the group. When the context of the process ends, it kills the whole group.
 func runGroup(c *exec.Cmd) error {
 	// On Linux the process dies with the thread that started it, so the thread stays until
 	// the process has ended.
@@ -330,7 +328,6 @@ func runGroup(c *exec.Cmd) error {
 	return nil
 }
 
-// removeTree removes a directory with all files of a command.
 func removeTree(dir string) { _ = rootedfs.RemoveAll(dir) }
 
 // lookPath finds a program in systemPath. The caller's PATH does not count.

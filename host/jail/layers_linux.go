@@ -23,16 +23,13 @@ import (
 )
 
 const (
-	// maxUnusedAge is the time after which unused layers of a workspace are removed.
-	maxUnusedAge = 30 * 24 * time.Hour
-	// remeasureAfter is the age after which the recorded sizes of a store are measured again.
-	remeasureAfter = time.Hour
-	// oncePrefix begins the names of directories that belong to one command.
-	oncePrefix = "once-"
+	maxUnusedAge   = 30 * 24 * time.Hour // time since its last use after which the store of a workspace is removed
+	remeasureAfter = time.Hour           // age after which the recorded sizes of a store are measured again
+	oncePrefix     = "once-"             // begins the names of directories in a store that belong to one command
 )
 
-// layerStore returns the store for the layers of a workspace, a directory in parent. layered
-// is a part of the name: a layer that was written as an overlay is useless without one.
+// layerStore returns the directory in parent for the layers of a workspace. layered is part of
+// its name: a layer that was written as an overlay is useless without one.
 func layerStore(parent, home, workspace string, layered bool) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%v\x00kept", home, workspace, layered)) // "kept": older stores have another format
 	return filepath.Join(parent, hex.EncodeToString(sum[:16]))
@@ -43,27 +40,25 @@ func layerStore(parent, home, workspace string, layered bool) string {
 // writes. They are moved into the store once it is decided that they may be kept.
 type layerSet struct {
 	storeDir   string
-	lock       *flock.Flock // of the store, shared with other commands
+	lock       *flock.Flock // shared lock of the store
 	dir        string       // directory of this command, in the store
 	layers     []commandLayer
 	layerLimit diskUse // limit of one layer
-	totalLimit diskUse // limit of all layers of all workspaces together
-	totalSize  diskUse // size of all layers when the command began
+	totalLimit diskUse // limit of the layers of all workspaces together
+	totalSize  diskUse // size of the layers of all workspaces when the command began
 }
 
-// commandLayer is one layer of a command.
 type commandLayer struct {
 	layer
 	wire.Layer
 	storedDir   string  // directory of earlier commands' files in the store
 	initialSize diskUse // size of storedDir when the command began
-	// direct is set if no overlay could be mounted over storedDir, so that the command writes
-	// to it.
+	// direct: no overlay could be mounted over storedDir, so the command writes to it.
 	direct bool
 }
 
 // newLayerSet locks the store, and makes the directories for the layers of a command. The
-// caller has to release it.
+// caller has to release the set.
 func newLayerSet(store string, layers []layer) (_ *layerSet, err error) {
 	if err := os.MkdirAll(filepath.Dir(store), 0o700); err != nil {
 		return nil, err
@@ -102,9 +97,9 @@ func newLayerSet(store string, layers []layer) (_ *layerSet, err error) {
 
 func (h *layerSet) parent() string { return filepath.Dir(h.storeDir) }
 
-// prepare makes a store, or empties it if it is from an earlier boot: its files are not
+// prepare makes the store, or empties it if it is from an earlier boot: its files are not
 // synced to disk, so a crash of the system may have damaged them. The file "boot" holds the
-// boot's id. The caller is the only user of the store.
+// boot's id. The caller holds the only lock of the store.
 func (h *layerSet) prepare() error {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -122,9 +117,9 @@ func (h *layerSet) prepare() error {
 // neverMeasured is the time of the file "boot" in a store that was not measured yet.
 var neverMeasured = time.Unix(0, 0)
 
-// fit sets the limits, measures the store if its sizes are old, and makes room. It drops
-// layers that exceed three quarters of their limit. The time of the file "boot" is the time
-// of the last measurement.
+// fit sets the limits, and measures the store if its sizes are old. It drops layers that
+// exceed three quarters of their limit; if all layers together do, it removes whole stores.
+// The time of the file "boot" is the time of the last measurement.
 func (h *layerSet) fit() error {
 	mark := filepath.Join(h.storeDir, "boot")
 	st, err := os.Stat(mark)
@@ -153,8 +148,8 @@ func (h *layerSet) fit() error {
 	return err
 }
 
-// updateLimits sets the size of all layers, and the limits, which are lower if the disk has
-// little free space.
+// updateLimits sets totalSize, layerLimit and totalLimit. Limits are lower if the disk is
+// nearly full.
 func (h *layerSet) updateLimits() {
 	h.totalSize = diskUse{}
 	stores, _ := filepath.Glob(filepath.Join(h.parent(), "*", "sizes"))
@@ -166,7 +161,6 @@ func (h *layerSet) updateLimits() {
 	h.totalLimit = layerQuota.part(totalQuotaFactor, 1).atMost(room.part(3, 4))
 }
 
-// makeLayer makes the directories of a layer.
 func (h *layerSet) makeLayer(s layer) (l commandLayer, err error) {
 	l.layer, l.Path = s, s.path
 	st, err := os.Stat(s.path)
@@ -223,9 +217,9 @@ func makeDir(dir string, mode fs.FileMode) error {
 	return errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, mode))
 }
 
-// end decides about the files that the command has written. With keep, files that it may add
-// to a layer are moved into the store. The others are lost; [layerSet.release] removes them,
-// unless they were written directly.
+// end decides about the files that the command has written. With keep, the files of layers
+// with mayAdd are moved into the store, unless that would exceed a limit. The others are lost;
+// [layerSet.release] removes them.
 func (h *layerSet) end(keep bool) {
 	h.updateSizes(func(s sizes) {
 		all := h.totalSize
@@ -250,8 +244,8 @@ func (h *layerSet) end(keep bool) {
 	})
 }
 
-// updateSizes calls f with the sizes of the store's layers. f may change the sizes and the
-// layers. Only one process at a time does so.
+// updateSizes calls f with the sizes of the store's layers, and stores the sizes that f
+// leaves. f may remove layers. Only one process at a time does so.
 func (h *layerSet) updateSizes(f func(sizes)) {
 	lock := flock.New(filepath.Join(h.storeDir, "lock"))
 	if lock.Lock() != nil {
@@ -271,11 +265,11 @@ func (h *layerSet) release() {
 	_ = h.lock.Unlock()
 }
 
-// discard removes a directory in the background, and reports whether its name is free now.
+// discard removes a directory in the background, and reports whether its name is free.
 func (h *layerSet) discard(dir string) bool { return rootedfs.Discard(dir, h.parent()) == nil }
 
-// discardCommandDirs removes the directories of ended commands from a store that nobody else
-// uses.
+// discardCommandDirs removes the directories of ended commands from a store. The caller holds
+// the only lock of the store.
 func (h *layerSet) discardCommandDirs(store string) {
 	left, _ := filepath.Glob(filepath.Join(store, oncePrefix+"*"))
 	for _, dir := range left {
@@ -283,9 +277,8 @@ func (h *layerSet) discardCommandDirs(store string) {
 	}
 }
 
-// merge moves the content of an overlay's upper directory into its lower directory, which
-// then holds the files that the overlay showed. Nobody else changes the directories
-// meanwhile.
+// merge moves the content of an overlay's upper directory into its lower directory, which then
+// holds the files that the overlay showed. Nobody else changes the directories meanwhile.
 func (h *layerSet) merge(upper, lower string) error {
 	if err := os.Chmod(upper, 0o700); err != nil {
 		return err
@@ -329,8 +322,9 @@ func opaque(dir string) bool {
 	return err == nil
 }
 
-// sweep removes directories of ended commands, stores that are unused for maxUnusedAge, and
-// then the stores that are unused longest, until the size of all layers is at most room.
+// sweep removes directories of ended commands, and stores that were unused for maxUnusedAge.
+// While all layers together are larger than room, it also removes the stores that were unused
+// longest. It skips stores that a process uses.
 func (h *layerSet) sweep(room diskUse) {
 	rootedfs.Sweep(h.parent())
 	used := func(lock string) (at time.Time) {
@@ -357,8 +351,7 @@ func (h *layerSet) sweep(room diskUse) {
 }
 
 // lockStore takes a shared lock of a store, which lasts until it is unlocked or the process
-// ends. If no other process holds the store, it calls prepare first, which does not take
-// long.
+// ends. If no other process holds the store, it calls prepare first, which does not take long.
 func lockStore(store string, prepare func() error) (*flock.Flock, error) {
 	for {
 		l := flock.New(store + ".lock")
@@ -379,15 +372,15 @@ func lockStore(store string, prepare func() error) (*flock.Flock, error) {
 	}
 }
 
-// isStillNamed reports whether the locked file still has its name: sweep may have removed it
-// after we opened it and before we locked it.
+// isStillNamed reports whether the locked file is still the file with its name: sweep may have
+// removed it after we opened it and before we locked it.
 func isStillNamed(l *flock.Flock) bool {
 	locked, err := l.Stat()
 	named, statErr := os.Stat(l.Path())
 	return err == nil && statErr == nil && os.SameFile(locked, named)
 }
 
-// sizes holds the size of each layer of a store, by [layer.key].
+// sizes holds the disk use of each layer of a store, by [layer.key].
 type sizes map[string]diskUse
 
 func sizesOf(store string) sizes {
@@ -398,7 +391,7 @@ func sizesOf(store string) sizes {
 	return out
 }
 
-// recount measures all layers of a store.
+// recount replaces the sizes by newly measured ones.
 func (s sizes) recount(store string) {
 	clear(s)
 	dirs, _ := filepath.Glob(filepath.Join(store, "*", "*"))
@@ -418,7 +411,7 @@ func (s sizes) sum() (all diskUse) {
 	return all
 }
 
-// write replaces the file "sizes" in one step, because others read it at any time.
+// write replaces the file "sizes" of a store in one step, because others read it at any time.
 func (s sizes) write(store string) {
 	text, err := json.Marshal(s)
 	name := filepath.Join(store, "sizes")

@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	maxLiveBytes = 64 << 10
-	// liveInterval is the least time between two updates: a command can write each byte
-	// separately.
+	maxLiveBytes = 64 << 10 // bytes of a command's output; later output is shown only in the result
+	// liveInterval is the time for which output is gathered before it is shown: a command can
+	// write each byte separately.
 	liveInterval = 50 * time.Millisecond
 )
 
-// liveOutput shows the beginning of its input while it arrives. A nil liveOutput shows
-// nothing. It is safe for concurrent use.
+// liveOutput shows the first maxLiveBytes of its input while they arrive. A nil liveOutput
+// shows nothing. It is safe for concurrent use.
 type liveOutput struct {
 	show func(string)
 
 	mu       sync.Mutex  // guards the fields below
-	accepted int         // bytes, at most maxLiveBytes
-	pending  []byte      // accepted and not shown yet
+	accepted int         // bytes accepted so far, at most maxLiveBytes
+	pending  []byte      // bytes that were accepted and not shown yet
 	timer    *time.Timer // next flush; nil: none is scheduled
 	ended    bool        // nothing more is shown
 }
@@ -41,7 +41,7 @@ func (s *liveOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush shows the complete lines.
+// flush shows the complete lines among the pending bytes.
 func (s *liveOutput) flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *liveOutput) put(n int) {
 	}
 }
 
-// end shows the rest. Later writes are not shown.
+// end shows the remaining pending bytes. Later writes are not shown.
 func (s *liveOutput) end() {
 	if s == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// outputBuffer stores a part of an output and, with a screen, of the text that a terminal
-// shows.
+// outputBuffer stores the head and the tail of an output and, with a screen, of the text that
+// a terminal shows for that output.
 type outputBuffer struct {
 	*headTail
 	screen     *visible.Screen // writes to clean; nil: no screen
@@ -24,8 +24,8 @@ func (k *outputBuffer) Write(p []byte) (int, error) {
 	return k.headTail.Write(p)
 }
 
-// finish ends the output. It returns the text that a terminal shows, or the output itself if
-// there is no screen.
+// finish ends the output. It returns the buffer of the text that a terminal shows or, without
+// a screen, of the output itself.
 func (k *outputBuffer) finish() *headTail {
 	if k.screen == nil {
 		return k.headTail
@@ -35,15 +35,15 @@ func (k *outputBuffer) finish() *headTail {
 	return k.screenText
 }
 
-// headTail stores the first and the last half of its limit of its input, and never blocks the
-// writer. It is safe for concurrent use.
+// headTail stores the beginning and the end of its input, each up to half of a limit; the
+// middle is dropped. It never blocks the writer, and is safe for concurrent use.
 type headTail struct {
 	mu    sync.Mutex // guards the fields below
 	half  int        // half of the limit, in bytes
 	head  []byte
 	tail  []byte // a ring when it is full
-	at    int    // beginning of the ring
-	total int64  // bytes written
+	at    int    // index in tail of its oldest byte
+	total int64  // bytes written, including dropped ones
 }
 
 func newHeadTail(limit int) *headTail { return &headTail{half: max(limit/2, 1)} }

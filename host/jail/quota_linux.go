@@ -13,28 +13,28 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// diskUse is an amount of disk space: bytes, and names in directories.
+// diskUse is an amount of disk space: bytes, and names of files.
 type diskUse struct{ Bytes, Names int64 }
 
-// layerQuota limits one layer, unless half of the free space is less. The limit of all layers
-// together is totalQuotaFactor times as much.
+// layerQuota limits one layer. If half of the free space is less, that is the limit. All
+// layers together may have totalQuotaFactor times layerQuota.
 var layerQuota = diskUse{4 << 30, 400_000}
 
 const totalQuotaFactor = 3
 
-// othersShare is the disk space that other programs may take while a command runs.
+// othersShare is the disk space that other programs may take while a command runs, before the
+// command is blamed for it.
 var othersShare = diskUse{1 << 30, 100_000}
 
 func (a diskUse) plus(b diskUse) diskUse { return diskUse{a.Bytes + b.Bytes, a.Names + b.Names} }
 
 func (a diskUse) part(n, of int64) diskUse { return diskUse{a.Bytes * n / of, a.Names * n / of} }
 
-// atMost returns the lower bytes and the lower names.
+// atMost returns the lower number of bytes and the lower number of names.
 func (a diskUse) atMost(b diskUse) diskUse {
 	return diskUse{min(a.Bytes, b.Bytes), min(a.Names, b.Names)}
 }
 
-// exceeds reports whether bytes or names are more.
 func (a diskUse) exceeds(limit diskUse) bool { return a.Bytes > limit.Bytes || a.Names > limit.Names }
 
 // freeSpace returns the free space on the file system of a directory. A file system that does
@@ -50,8 +50,8 @@ func freeSpace(dir string) diskUse {
 	return diskUse{int64(sys.Bavail) * sys.Bsize, int64(sys.Ffree)}
 }
 
-// measure adds up the files in a directory. It fails if some cannot be counted, because a
-// command could hide files there.
+// measure returns the size of all files in a directory. It is an error if a file cannot be
+// counted, because a command could hide files there.
 func measure(dir string) (n diskUse, err error) {
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && name != dir {
@@ -69,16 +69,16 @@ func measure(dir string) (n diskUse, err error) {
 	return n, err
 }
 
-// stopError is the error of a check that has ended a command. Its text is for readers of the
-// result.
+// stopError is the error of a check that has ended a command. Its text is for the result.
 type stopError struct {
 	why        string
-	hideOutput bool // the result omits the output of the command as well
+	hideOutput bool // the result must not show the output of the command, which may hold a secret
 }
 
 func (s *stopError) Error() string { return "the command was ended: " + s.why }
 
-// noteStop reports whether a check has ended a command, and adds the reason to the result.
+// noteStop reports whether why is a stopError, the error of a check that has ended a command.
+// If so it adds the reason to the result, and removes the output if hideOutput is set.
 func noteStop(why error, ended *services.CommandResult) bool {
 	s, ok := errors.AsType[*stopError](why)
 	if !ok {
@@ -91,14 +91,15 @@ func noteStop(why error, ended *services.CommandResult) bool {
 	return true
 }
 
-// measureInterval is the least time between two measurements of layers while the free disk
-// space does not shrink.
+// measureInterval is the least time between measurements while the free disk space does not
+// shrink.
 const measureInterval = 5 * time.Second
 
-// sizeCheck returns a check that fails if the command has written too much. The check
-// measures the layers when the free disk space shrinks noticeably, and at intervals, because
-// other programs may free space at the same time. If far more space is gone than the layers
-// have grown, it is taken by files outside of them, or by open files without a name.
+// sizeCheck returns a check of a command, which returns a stopError if the command has written
+// too much. The check measures the layers when the free disk space shrinks noticeably, and at
+// intervals, because other programs may free space at the same time. If far more space is gone
+// than the layers have grown, it was taken by files outside of them, or by open files without
+// a name.
 func (h *layerSet) sizeCheck() func() error {
 	if h == nil { // no layers
 		return func() error { return nil }
@@ -124,8 +125,8 @@ func (h *layerSet) sizeCheck() func() error {
 	}
 }
 
-// checkGrowth fails if a layer, or all layers together, have become too large. grown is the
-// growth of all layers since the command began.
+// checkGrowth returns a stopError if a layer, or all layers together, have become too large.
+// grown is the growth of all layers since the command began.
 func (h *layerSet) checkGrowth() (grown diskUse, _ error) {
 	all := h.totalSize
 	for _, l := range h.layers {

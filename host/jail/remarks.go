@@ -13,7 +13,7 @@ const noNetworkNote = "the command needs the network, and has none: a call with 
 
 const tooManyFilesNote = "a process in the jail may have 8192 files open, and a command may use half of the user's inotify instances and watches: close some files, or watch fewer"
 
-// remarks maps texts in the output of a failed command to notes for the result.
+// remarks maps texts in the output of a failed command (wrote) to notes for the result.
 var remarks = []struct{ wrote, note string }{
 	{"Value too large for defined data type", `"Value too large" means that a file belongs to another user or group: a command whose changes are kept apart cannot change it, and one with a rule "changes direct" can`},
 	{"Too many open files", tooManyFilesNote},
@@ -27,7 +27,7 @@ var remarks = []struct{ wrote, note string }{
 	{"could not read Password for", credentialsNote},
 }
 
-// remark adds the notes of remarks to the result of a failed command.
+// remark adds to the result of a failed command the notes of remarks that fit its output.
 func remark(ended *services.CommandResult) {
 	if ended.Code != nil && *ended.Code == 0 {
 		return

@@ -20,25 +20,25 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// maxNamed limits the files of a kind that a note names.
+// maxNamed limits the files that a note names; further files are only counted.
 const maxNamed = 5
 
-// scanBudget is the budget for a scan of a workspace; tests lower it. thoroughBudget is for a
-// policy that hides a path, which any repository could have in its history.
+// scanBudget limits the scan of a workspace; tests lower it. thoroughBudget limits it if the
+// policy hides a path, which any repository could have in its history.
 var scanBudget, thoroughBudget = walk.Budget{}, walk.Budget{Names: 2_000_000, Time: 30 * time.Second}
 
-// mountScan is the state below the mounts of a command when it starts.
+// mountScan holds the findings below the mounts of a command before it starts.
 type mountScan struct {
 	snapshot *walk.Snapshot
 	at       time.Time       // time of the scan
 	dir      string          // working directory of the command: notes name files relative to it
 	hidden   []string        // files that look like secrets and are hidden from the command
-	closed   []closedHistory // repositories that are hidden from the command
+	closed   []closedHistory // repositories whose contents, and so their history, are hidden from the command
 }
 
-// scanMounts scans the mounts of a command, and hides what the command may not see. Without
-// mount namespaces it saves the content of closed files, to restore it later. It adds the
-// credentials of the repository to own.
+// scanMounts scans the mounts of a command, and hides in c the files that the command may not
+// see. Without mount namespaces it saves the content of closed files, to restore them later.
+// It adds the credentials in the git configuration to own.
 func (p *plan) scanMounts(ctx context.Context, terms policy.Exec, own *redact.Redactor, histories *githistory.Store, c *wire.Command) (*mountScan, error) {
 	b := &mountScan{dir: c.Dir, at: time.Now()}
 	var roots []walk.Root
@@ -85,13 +85,13 @@ func (p *plan) scanMounts(ctx context.Context, terms policy.Exec, own *redact.Re
 	return b, nil
 }
 
-// rescanInterval is the time after which the files that a command sees are scanned again.
+// rescanInterval is the least time between two scans of the files that a running command sees.
 // Scans take at most a hundredth of the command's time. Tests lower it.
 var rescanInterval = time.Second
 
-// newSecretCheck returns a check that fails if a file has begun to look like a secret since
-// the command started. It scans mounts in which the command cannot change files itself, so
-// somebody else must have changed the file.
+// newSecretCheck returns a check that returns an error if a file has begun to look like a
+// secret since the command started. It scans mounts in which the command cannot change files,
+// so somebody else must have changed the file.
 func (b *mountScan) newSecretCheck(ctx context.Context, p *plan, terms policy.Exec) func() error {
 	var roots []walk.Root
 	for _, m := range p.mounts {
@@ -128,8 +128,8 @@ var cannotOpen = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)permission denied|EACCES|PermissionError|access denied`)
 })
 
-// addHints adds notes about files that were hidden from the command, if they may have been
-// its problem.
+// addHints adds notes about files that were hidden from the command, if the command failed and
+// the hidden files may be the reason.
 func (b *mountScan) addHints(ended *services.CommandResult) {
 	note := func(format string, args ...any) { ended.Notes = append(ended.Notes, fmt.Sprintf(format, args...)) }
 	if !b.snapshot.Complete {
@@ -178,8 +178,8 @@ func (b *mountScan) revertAndReport(ended *services.CommandResult) {
 	}
 }
 
-// describeChanges describes the changes in words, without those that were undone. A
-// repository counts as one name.
+// describeChanges describes the changes in words, without the paths in undone. All changes in
+// the git directory of a repository count as one name; its other files are named one by one.
 func (b *mountScan) describeChanges(changes walk.Changes, undone map[string]bool) (lines []string) {
 	for _, l := range []struct {
 		verb string
@@ -213,7 +213,7 @@ func (b *mountScan) describeChanges(changes walk.Changes, undone map[string]bool
 	return lines
 }
 
-// howMany returns the number of files in a directory in words; "": 0.
+// howMany returns the number of files in a directory as text; "": none.
 func howMany(n int) string {
 	switch n {
 	case 0:
@@ -231,7 +231,8 @@ func why(reason string) string {
 	return " (" + reason + ")"
 }
 
-// name returns a file's path for a note, relative to the working directory if it is below.
+// name returns the path of a file for a note, quoted, and relative if below the working
+// directory.
 func (b *mountScan) name(file string) string {
 	if rel, err := filepath.Rel(b.dir, file); err == nil && filepath.IsLocal(rel) {
 		file = rel
@@ -254,7 +255,7 @@ func (b *mountScan) names(format string, files []string) string {
 	return fmt.Sprintf(format, b.list(files))
 }
 
-// clip joins the first names, and adds the number of the others.
+// clip joins the first maxNamed names, and adds how many of count are not named.
 func clip(names []string, count int) string {
 	names = names[:min(len(names), maxNamed)]
 	text := strings.Join(names, ", ")

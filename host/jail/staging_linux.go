@@ -21,8 +21,8 @@ import (
 )
 
 // WhyNotStaged returns the reason why commands with these mounts cannot run on a stage, so
-// that their changes would take effect at once; "": they can. If that is not known yet it
-// tries, which takes some milliseconds.
+// that their changes would take effect at once; "": they can run on one. If no area is known
+// yet it tries some, which takes milliseconds.
 func (j *Jail) WhyNotStaged(mounts []policy.Mount) string {
 	_, k := j.tiers()
 	if !k.newRoot {
@@ -40,14 +40,14 @@ func (j *Jail) WhyNotStaged(mounts []policy.Mount) string {
 	return why
 }
 
-// unstageableFS are file systems that use another clock for times, or that do not work below
-// an overlay.
+// unstageableFS maps the types of file systems that do not work below an overlay, or whose
+// times come from another clock, to their names.
 var unstageableFS = map[int64]string{
 	unix.NFS_SUPER_MAGIC: "NFS", unix.FUSE_SUPER_MAGIC: "FUSE", unix.V9FS_MAGIC: "9p", unix.SMB_SUPER_MAGIC: "SMB",
 	unix.SMB2_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB", unix.AFS_SUPER_MAGIC: "AFS", unix.CEPH_SUPER_MAGIC: "Ceph",
 }
 
-// whyNotStaged returns the reason why no overlay can lie over a directory; "": it can.
+// whyNotStaged returns the reason why a directory cannot be staged; "": it can.
 func whyNotStaged(dir string) string {
 	var st unix.Stat_t
 	var sys unix.Statfs_t
@@ -67,8 +67,8 @@ func whyNotStaged(dir string) string {
 	return ""
 }
 
-// findStageArea returns the directory for changes of commands, or nil and the reason why
-// there is none.
+// findStageArea returns the directory for changes of staged commands, or nil and the reason
+// why no directory suits. The first call tries.
 func (j *Jail) findStageArea(k mechanism) (*stage.Area, string) {
 	j.areaMu.Lock()
 	defer j.areaMu.Unlock()
@@ -149,14 +149,13 @@ func tryStage(k mechanism, area *stage.Area) error {
 	return nil
 }
 
-// maxStaged limits the disk space in bytes that a command may take before its changes are
-// collected. Half of the free space is a limit as well.
+// maxStaged limits the disk space in bytes that a staged command may take while it runs; then
+// it is ended. Half of the free space is a limit, too.
 var maxStaged uint64 = 8 << 30
 
 var errFull = &stopError{why: "it has taken too much room on the disk where its changes are kept apart"}
 
-// errTooManyFiles is the error of a command that the helper has ended because of its open
-// files.
+// errTooManyFiles: the helper has ended the command because of its open files.
 var errTooManyFiles = &stopError{why: fmt.Sprintf("its processes had more than %d files open together, and that is the most they may have", maxAllFiles)}
 
 // minFreeBytes is the free space below which the result says that the disk is full.
@@ -172,8 +171,8 @@ func (p plan) full() (notes []string) {
 	return notes
 }
 
-// freeSpaceCheck returns a check that fails if the free space has shrunk by maxStaged, or by
-// half if that is less. Space that others take at the same time counts, too.
+// freeSpaceCheck returns a check that returns errFull if the free space has shrunk by
+// maxStaged, or by half if that is less. Space that others take at the same time counts, too.
 func freeSpaceCheck(dir string) func() error {
 	begin := freeSpace(dir)
 	limit := begin.Bytes - min(begin.Bytes/2, int64(maxStaged))
@@ -186,7 +185,8 @@ func freeSpaceCheck(dir string) func() error {
 }
 
 // withChecks returns a context that ends with the first error of the checks, which run every
-// 100 ms. stop ends the checks, and returns the error that has ended the context, or nil.
+// 100 ms. stop ends the checks and returns the error that has ended the context; nil: the
+// context had not ended.
 func withChecks(ctx context.Context, checks ...func() error) (_ context.Context, stop func() error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ticker, done := time.NewTicker(100*time.Millisecond), make(chan struct{})
@@ -217,7 +217,7 @@ func withChecks(ctx context.Context, checks ...func() error) (_ context.Context,
 	}
 }
 
-// useStage puts the changes of the command on a stage.
+// useStage makes the command run on a stage. It is an error if that is not possible.
 func (p *plan) useStage(j *Jail) error {
 	_, k := j.tiers()
 	if why := j.WhyNotStaged(p.mounts); why != "" {
@@ -227,8 +227,7 @@ func (p *plan) useStage(j *Jail) error {
 	return nil
 }
 
-// addStageLayers adds a layer of a stage to each writable bind of a world, and returns the
-// layers.
+// addStageLayers makes and returns a layer of a stage for each writable bind of a world.
 func (p plan) addStageLayers(w *wire.World) (layers []*stage.Layer, err error) {
 	w.Binds = slices.Clone(w.Binds)
 	for i, b := range w.Binds {
@@ -248,7 +247,8 @@ func (p plan) addStageLayers(w *wire.World) (layers []*stage.Layer, err error) {
 	return layers, nil
 }
 
-// collectChanges moves the changes of the command to a set. After an error the set is empty.
+// collectChanges moves the changes of the command to set. since is the time of its start.
+// After an error the set is empty.
 func (h *helper) collectChanges(ctx context.Context, set *stage.Set, since time.Time) error {
 	layers := h.stageLayers
 	h.stageLayers = nil

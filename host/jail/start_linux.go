@@ -58,20 +58,20 @@ var helperImage = sync.OnceValues(func() (int, error) {
 type helper struct {
 	world       wire.World
 	cmd         *exec.Cmd
-	socket      *os.File       // our end, blocking
-	mounts      *os.File       // reports changes of the mounts of this machine since the start
-	routes      []*os.File     // counters of its own network; empty: it has none
-	ready       wire.Ready     // its answer to the world
+	socket      *os.File       // our end of the socket, blocking
+	mounts      *os.File       // /proc/self/mountinfo: polling it reports changes of this machine's mounts
+	routes      []*os.File     // counters of its own network (/proc/PID/net/snmp and snmp6); empty: it has none
+	ready       wire.Ready     // answer of the helper to the world
 	exited      chan struct{}  // closed when the process has ended
 	cleanups    []func()       // called by release
-	notes       []string       // for the result, about missing parts of the world
+	notes       []string       // notes for the result, about missing parts of the world
 	layers      *layerSet      // layers over caches, until the command has run; nil: none
 	stageLayers []*stage.Layer // layers for a staged command's changes; release drops them
 }
 
-// forkMu serialises the start of helpers. Package syscall would allow many at once, but each
-// waits on a pipe until its ids are mapped, and helpers that are forked meanwhile inherit the
-// pipe. If this program is killed then, they wait for each other for ever.
+// forkMu is held while a helper starts. Package syscall would allow many starts at once, but
+// each waits on a pipe until its ids are mapped, and helpers that are forked meanwhile inherit
+// the pipe. If this program is killed then, they wait for each other for ever.
 var forkMu sync.Mutex
 
 // startHelper starts a helper, which builds a world.
@@ -145,7 +145,7 @@ func startHelper(ctx context.Context, w wire.World) (*helper, error) {
 
 func (h *helper) fd() int { return int(h.socket.Fd()) }
 
-// interrupt starts to end the helper and all processes in its world.
+// interrupt begins to end the helper and all processes of its command. It does not wait.
 func (h *helper) interrupt() {
 	if h.world.NewRoot {
 		_ = h.cmd.Process.Kill() // the kernel ends all processes of a pid namespace with the first
@@ -157,7 +157,7 @@ func (h *helper) interrupt() {
 	}
 }
 
-// kill ends the helper and all processes in its world, waits for their end, and releases the
+// kill ends the helper and all processes of its command, waits for that, and releases the
 // helper.
 func (h *helper) kill() {
 	if h.alive() {
@@ -177,7 +177,7 @@ func (h *helper) alive() bool {
 }
 
 // mountsUnchanged reports whether the mounts of this machine are still those that the helper
-// has copied. It returns false only once for each change.
+// has copied. It returns false once for each change, and true again afterwards.
 func (h *helper) mountsUnchanged() bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.mounts.Fd()), Events: unix.POLLPRI}}, 0)
 	return n == 0 && err == nil
@@ -186,7 +186,7 @@ func (h *helper) mountsUnchanged() bool {
 // noRoutes matches a counter OutNoRoutes that is not 0.
 var noRoutes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^Ip:( \d+){11} [1-9]|^Ip6OutNoRoutes\s+[1-9]`) })
 
-// triedNetwork reports whether a command tried to leave its own network: it connected to an
+// triedNetwork reports whether a command tried to reach another host: it connected to an
 // address without a route, or it was Go, whose environment tells it not to try.
 func (h *helper) triedNetwork(ended *services.CommandResult) bool {
 	return slices.ContainsFunc(h.routes, func(f *os.File) bool {
@@ -201,7 +201,6 @@ func (h *helper) cpu() time.Duration {
 	return h.cmd.ProcessState.UserTime() + h.cmd.ProcessState.SystemTime()
 }
 
-// release frees the resources of a helper that has ended.
 func (h *helper) release() {
 	h.socket.Close()
 	h.mounts.Close()
@@ -248,7 +247,7 @@ func attributes(w wire.World) *syscall.SysProcAttr {
 	return a
 }
 
-// explain rewords errors of clone that would be misleading.
+// explain returns a clearer error for those of clone that would be misleading.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSPC):
@@ -262,8 +261,8 @@ func explain(err error) error {
 	return err
 }
 
-// startCommand starts the only command of the helper. The listener is in the command's
-// network, if it has one; otherwise it is nil.
+// startCommand starts the command c, the helper's only one. It returns the listener in the
+// command's network; nil: the command has no network.
 func (h *helper) startCommand(c wire.Command, stdout, stderr *os.File) (net.Listener, error) {
 	if err := wire.Send(h.fd(), c, int(stdout.Fd()), int(stderr.Fd())); err != nil {
 		return nil, fmt.Errorf("tell the helper: %w", err)
@@ -281,7 +280,6 @@ func (h *helper) startCommand(c wire.Command, stdout, stderr *os.File) (net.List
 	return net.FileListener(socket)
 }
 
-// waitEnded waits for the end of the command and all its processes.
 func (h *helper) waitEnded() (out wire.Ended, err error) {
 	if _, err = wire.Receive(h.fd(), &out); err != nil {
 		<-h.exited

@@ -8,9 +8,9 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
-// Paths of the system that a command sees: programs, libraries and toolchains, and settings
-// that programs read. A star matches all names. /etc has a list, because it also holds
-// passwords and keys of the machine.
+// Paths of the system that a command sees: programs, libraries and toolchains, the settings in
+// /etc that programs read, and devices. A star matches all names. /etc is not shown as a
+// whole, because it also holds passwords and keys of the machine.
 var (
 	systemDirs = []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store", "/run/current-system/sw",
@@ -26,8 +26,8 @@ var (
 	devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 )
 
-// system returns the binds and links of the system's files, which every command has. They are
-// looked up once.
+// system returns the binds and links of the system's files for every command. It is computed
+// once.
 func system() ([]wire.Bind, map[string]string) {
 	s := systemOnce()
 	return s.binds, s.links

@@ -25,22 +25,21 @@ func HasHelper() bool {
 // Tiers describes the confinement of processes on this machine.
 type Tiers struct {
 	Tier      policy.Tier
-	Mechanism string // parts of the confinement, in words; "": there is none
-	// Landlock is the ABI version of Landlock; 0: there is none.
-	Landlock int
+	Mechanism string // parts of the confinement, in words; "": nothing is confined
+	Landlock  int    // ABI version of the kernel's Landlock; 0: it has none
 	// Unavailable lists better ways to confine that do not work here, the best first.
 	Unavailable []Unavailable
 }
 
 // Unavailable is a way to confine that does not work here.
 type Unavailable struct {
-	Tier      policy.Tier // the tier of this way; 0: any
+	Tier      policy.Tier // tier that this way would give; 0: any
 	Mechanism string      // parts of the confinement, in words
-	Why       string      // the failure, in words
-	Cause     Cause
+	Why       string      // reason why it does not work, in words
+	Cause     Cause       // obstacle, if it is known
 }
 
-// Cause identifies an obstacle; "": it is unknown.
+// Cause identifies an obstacle to a way to confine; "": it is unknown.
 type Cause string
 
 // The causes. Names with dots are settings of the system.

@@ -14,9 +14,9 @@ import (
 
 // mechanism is a way to confine. The zero mechanism confines nothing.
 type mechanism struct {
-	tier                policy.Tier
+	tier                policy.Tier // tier of the mechanism
 	namespaces, newRoot bool
-	landlock            int // least version of its ABI; 0: not used
+	landlock            int // ABI version of Landlock that is needed at least; 0: it is not used
 	description         string
 }
 
@@ -34,7 +34,7 @@ func bestTierBlocked() bool {
 	return !HasHelper() || namespaceCause() != ""
 }
 
-// findTier finds the best way to confine that works, by trying.
+// findTier tries the mechanisms, the best first, and returns the first that works.
 func (j *Jail) findTier() (Tiers, mechanism) {
 	var t Tiers
 	if _, err := helperImage(); err != nil {
@@ -68,7 +68,7 @@ func (j *Jail) findTier() (Tiers, mechanism) {
 	return t, mechanism{}
 }
 
-// namespaceCause returns the obstacle to user namespaces or their use, if it finds one.
+// namespaceCause returns the setting that forbids user namespaces or their use; "": none.
 func namespaceCause() Cause {
 	for _, f := range []struct {
 		file, word, value string // a line is the word and the value
@@ -89,7 +89,7 @@ func namespaceCause() Cause {
 	return ""
 }
 
-// tryMechanism builds a world in this way, and drops it.
+// tryMechanism returns an error if no world can be built with the mechanism k.
 func tryMechanism(k mechanism) error {
 	h, err := startHelper(context.Background(), k.bareWorld())
 	if err == nil {

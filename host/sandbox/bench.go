@@ -19,8 +19,8 @@ import (
 // with this tag, because an instance that keeps the state of earlier calls breaks the promise
 // of the sandbox.
 
-// Leaky is one instance that serves many calls and is never reset: isolation is compared with
-// it.
+// Leaky is one instance that serves many calls and is never reset. Benchmarks compare isolated
+// calls with it.
 type Leaky struct {
 	s   *Sandbox
 	mod *tool.Module

@@ -18,8 +18,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// call runs a granted call on a fresh instance. set receives its changes; nil: it may not
-// write.
+// call runs a granted call on a fresh instance. set receives its changes; nil: the call may
+// not write. report receives its progress; nil: nobody listens. hostErr is a fault of the
+// host.
 func (s *Sandbox) call(ctx context.Context, c *compiledModule, mod *tool.Module, grant policy.Grant, set *stage.Set, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
 	start := time.Now() // the call does not pay for compiling and initialising, which happen once
 	limits := grant.Limits()
@@ -89,9 +90,9 @@ func (s *Sandbox) call(ctx context.Context, c *compiledModule, mod *tool.Module,
 	return result, hostErr
 }
 
-// config returns a function that looks up the configuration of a module; false: the module
-// does not declare the name. The snapshot holds none of it. A built-in module may append
-// lines to a name, as arguments for Options.Config.
+// config returns a function that looks up a setting of a module; false: the module does not
+// declare the name. The snapshot holds no settings. A built-in module may append lines to a
+// name, as arguments for Options.Config.
 func (s *Sandbox) config(mod *tool.Module) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
 		key := name
@@ -108,8 +109,8 @@ func (s *Sandbox) config(mod *tool.Module) func(name string) (string, bool) {
 	}
 }
 
-// maxResultDepth limits the nesting of a result. Readers of the log have limits as well, some
-// of them at 512.
+// maxResultDepth limits the nesting of a result; a deeper one is invalid output of the tool.
+// Readers of the log have limits as well, some of them at 512.
 const maxResultDepth = 500
 
 // nests reports whether JSON nests deeper than limit levels.
@@ -135,8 +136,7 @@ func nests(data []byte, limit int) bool {
 	return false
 }
 
-// toolImages returns the images of a result, and a note about images that were left out (""
-// if none was).
+// toolImages returns the images of a result, and a note about images left out; "": none.
 func toolImages(out *abi.Output) (images []tool.Image, note string) {
 	const named = 3 // number of left out images whose reason the note gives
 	var notes []string

@@ -35,25 +35,24 @@ const (
 
 // childJob holds the limits and the number of workers of a child.
 type childJob struct {
-	workers int
+	workers int           // goroutines that compile
 	cpu     time.Duration // processor time of all threads together, in whole seconds
 	memory  uint64        // bytes, in addition to what the program itself takes
 	file    uint64        // bytes of each file that it writes
-
-	// wall is the time after which the child is killed from outside, see wallPerCPU.
-	wall time.Duration
+	wall    time.Duration // time after which the parent kills the child, see wallPerCPU
 }
 
-// Limits of a child. A module of the standard Go toolchain takes 0.7 s and 20 MiB for each
-// MiB of code, so honest modules reach them only on a machine that is four times slower than
-// a common one. A module that is made to compile slowly can be small, so it is ended soon.
+// Limits of a child; a child that exceeds one is ended, and the module is refused. A module of
+// the standard Go toolchain takes 0.7 s and 20 MiB for each MiB of code, so honest modules
+// reach them only on a machine that is four times slower than a common one. A module that is
+// made to compile slowly can be small, so it is ended soon.
 const (
 	cpuBase, cpuPerMiB, cpuMax          = 5 * time.Second, 3 * time.Second, 60 * time.Second
 	memoryBase, memoryPerMiB, memoryMax = 1 << 30, 64 << 20, 4 << 30
 	fileBase, filePerMiB                = 64 << 20, 16 << 20
 )
 
-// newChildJob returns the job for a module of a number of bytes.
+// newChildJob returns the job for a module of this size.
 func newChildJob(bytes, workers int) childJob {
 	over := max(bytes-1<<20, 0)
 	perMiB := func(n int) uint64 { return uint64(over) * uint64(n) >> 20 }
@@ -68,9 +67,9 @@ func newChildJob(bytes, workers int) childJob {
 	}
 }
 
-// withLongTimeout returns the job for a module that is part of the program. No stranger wrote
-// it, and under emulation honest code takes a hundred times as long. A child that hangs by
-// our own fault still ends after a day.
+// withLongTimeout returns the job with long time limits, for a module that is part of the
+// program. No stranger wrote it, and under emulation honest code takes a hundred times as
+// long. A child that hangs by our own fault still ends after a day.
 func (j childJob) withLongTimeout() childJob {
 	const day = 24 * time.Hour
 	j.cpu, j.wall = day, wallPerCPU*day
@@ -94,8 +93,7 @@ func parseJob(args []string) (j childJob, err error) {
 	return j, nil
 }
 
-// MissingLimits names the limits on a child that this system lacks, for people; "": it has
-// all.
+// MissingLimits names the limits on a child that this system lacks, for people; "": none.
 func MissingLimits() string { return missingLimits }
 
 // CompileChild is the main function of the child. It limits the process and compiles the
@@ -130,8 +128,8 @@ func compileChild(args []string, out io.Writer) int {
 	return childDone
 }
 
-// limit lowers the limits of this process, for good. It has to be called before the child
-// reads anything that a stranger wrote.
+// limit lowers the limits of this process to those of the job. The child must call it before
+// it reads anything that a stranger wrote.
 func (j childJob) limit() error {
 	runtime.GOMAXPROCS(j.workers) // further processors would collect garbage, at the cost of the job's time
 	debug.SetMemoryLimit(int64(min(j.memory/4*3, math.MaxInt64)))
@@ -139,8 +137,7 @@ func (j childJob) limit() error {
 }
 
 // compileInto compiles a module into a directory. Besides the interpreter, only this function
-// compiles modules: in a child, or in this process if the module is as trusted as the
-// program.
+// compiles modules: in a child, or in this process if the module is as trusted as the program.
 func compileInto(ctx context.Context, dir string, code []byte, workers int) (err error) {
 	defer recoverPanic(&err)
 	cache, err := wazero.NewCompilationCacheWithDir(dir)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// missingLimits names the limits on a child that this system lacks. It has a limit on memory,
+// missingLimits names the limits on a child that this system lacks: it has a limit on memory,
 // but does not enforce it.
 const missingLimits = "memory"
 

@@ -30,9 +30,9 @@ func (j childJob) limitProcess() error {
 	})
 }
 
-// dataSize returns the bytes that RLIMIT_DATA counts of this process so far: stacks of
-// threads and what Go has reserved. That is about 100 MiB, and terabytes under the race
-// detector. 0: unknown.
+// dataSize returns the number of bytes of this process that count against RLIMIT_DATA so far:
+// stacks of threads and memory that Go has reserved. That is about 100 MiB, and terabytes
+// under the race detector. 0: unknown.
 func dataSize() uint64 {
 	statm, err := os.ReadFile("/proc/self/statm")
 	fields := bytes.Fields(statm)

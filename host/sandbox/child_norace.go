@@ -2,5 +2,4 @@
 
 package sandbox
 
-// raceFactor multiplies the limits of a child.
 const raceFactor = 1

@@ -38,7 +38,6 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// features are the WebAssembly features that modules may use.
 const features = api.CoreFeaturesV2
 
 // dialects holds the dialect of each kind of module that runs.
@@ -51,12 +50,12 @@ var dialects = admit.Dialects{
 	wasm.HyperMCPv2: extism.Dialect{Kind: wasm.HyperMCPv2},
 }
 
-// traits are facts about a module, besides its code, that its calls need.
+// traits holds the facts about a module, besides its code, that its calls need.
 type traits struct {
 	Kind     wasm.ShapeKind
 	About    *tool.Manifest             `json:",omitempty"` // manifest in the custom section; nil for native modules
-	Unstable bool                       `json:",omitempty"` // it imports wasi_unstable instead of WASI preview 1
-	Missing  []preview1.MissingFunction `json:",omitempty"`
+	Unstable bool                       `json:",omitempty"` // the module imports wasi_unstable instead of preview 1
+	Missing  []preview1.MissingFunction `json:",omitempty"` // imported functions of WASI that the host does not have
 }
 
 // traitsOf returns the traits of an admitted module. It fails if the manifest in the module
@@ -82,11 +81,11 @@ type compiledModule struct {
 	cacheErr error  // reason why the module could not be cached; nil: it was, or there is no cache
 	runtime  wazero.Runtime
 	module   wazero.CompiledModule
-	engine   wazero.CompilationCache // nil with the interpreter
+	engine   wazero.CompilationCache // holds the loaded native code; nil with the interpreter
 
 	snap          *snapshot // nil: each call initialises a new instance
 	whyNoSnapshot string    // reason why snap is nil, for people
-	pool          pool
+	pool          pool      // instances that wait for the next call
 
 	storing sync.WaitGroup // done when the module is in the cache
 }
@@ -112,8 +111,8 @@ func cacheKey(digest, build string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", append(codeKeyParts(digest), build, fmt.Sprint(cpu.X86, cpu.ARM64)))))
 }
 
-// codeKeyParts returns all that the code and the snapshot of a module depend on, except the
-// processor and the build.
+// codeKeyParts returns the parts of the cache's key on which the code and the snapshot depend,
+// except for the processor and the build.
 func codeKeyParts(digest string) []string {
 	return []string{
 		codecache.Layout, digest,
@@ -123,13 +122,13 @@ func codeKeyParts(digest string) []string {
 	}
 }
 
-// mapsNative is set if native code is stored in files of our own format, which are mapped
-// into memory.
+// mapsNative is set if the engine gets native code from files of our own format, which are
+// mapped into memory; otherwise from files of its own.
 var mapsNative = native.Supported()
 
 // compile loads a module from the cache. If it is not there, it is unpacked from the program,
-// or admitted and compiled by a child, and then cached. An untrustworthy cache is an error;
-// an unwritable cache is not used.
+// or admitted and compiled by a child, and then cached. An untrustworthy cache is an error; an
+// unwritable cache is not used.
 func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiledModule, err error) {
 	defer recoverPanic(&err) // runs in a goroutine of its own, where a panic would end the process
 	if s.opts.Interpreter {
@@ -188,7 +187,7 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiledMod
 	})
 }
 
-// admit calls [admit.Check], for one module at a time because it takes much memory.
+// admit calls [admit.Check], for one module at a time because that takes much memory.
 func (s *Sandbox) admit(ctx context.Context, mod *tool.Module) (*admit.Module, error) {
 	select {
 	case s.admitting <- struct{}{}:
@@ -205,7 +204,6 @@ func (s *Sandbox) warnNotCached(mod *tool.Module, err error) {
 	s.opts.Logger.Warn("compiled code is not kept", "module", mod.Name, "dir", s.opts.CacheDir, "err", err)
 }
 
-// withCompileHooks calls Options.OnCompile, compiles, and calls Options.OnCompiled.
 func (s *Sandbox) withCompileHooks(mod *tool.Module, compile func() (*compiledModule, error)) (*compiledModule, error) {
 	if s.opts.OnCompile != nil {
 		s.opts.OnCompile(mod)
@@ -218,8 +216,8 @@ func (s *Sandbox) withCompileHooks(mod *tool.Module, compile func() (*compiledMo
 	return c, err
 }
 
-// loadCached loads a module from the cache. It returns nil if the module is not there, or if
-// its entry was damaged; a damaged entry is removed.
+// loadCached loads a module from its entry in the cache. It returns nil if the entry is empty,
+// or was damaged; a damaged entry is removed.
 func (s *Sandbox) loadCached(place *codecache.Entry, mod *tool.Module) (*compiledModule, error) {
 	if place == nil {
 		return nil, nil
@@ -250,8 +248,8 @@ func (s *Sandbox) loadCached(place *codecache.Entry, mod *tool.Module) (*compile
 	return nil, nil
 }
 
-// mayCompile returns an error if the module needs a person's consent, or a child process that
-// this sandbox cannot start.
+// mayCompile returns an error if compiling the module needs a person's consent, or a child
+// process that this sandbox cannot start.
 func (s *Sandbox) mayCompile(mod *tool.Module) error {
 	if mod.Bytes > admit.MaxBytes {
 		return nil // admission refuses it
@@ -267,8 +265,8 @@ func (s *Sandbox) mayCompile(mod *tool.Module) error {
 	return nil
 }
 
-// build compiles a module in a new directory and loads it from there. The directory becomes
-// the entry at place; a nil place: it is removed.
+// build compiles the module code in a new directory and loads it from there. The directory
+// then becomes the entry place; without a cache (nil) it is removed.
 func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t traits, place *codecache.Entry) (*compiledModule, error) {
 	dir, err := place.NewDir()
 	if err != nil {
@@ -317,7 +315,7 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t tr
 }
 
 // align rewrites the engine's file of native code in a directory as a file of our own. It
-// returns the engine's name of that file, and the new contents of the directory.
+// returns the name that the engine gives to the code, and the new contents of the directory.
 func align(c *codecache.Contents, dir string) (name string, _ *codecache.Contents, _ error) {
 	defer c.Close()
 	root, err := os.OpenRoot(dir)
@@ -346,10 +344,10 @@ func align(c *codecache.Contents, dir string) (name string, _ *codecache.Content
 	return path.Base(engineFile), found, err
 }
 
-// cacheModule completes the directory of a module and puts it into the cache. name is the
-// engine's name of its native code. why is the reason why the module has no snapshot; nil: it
-// has one. With a snapshot the module is replaced by its skeleton, which loads ten times
-// faster.
+// cacheModule completes the directory of a module and puts it into the cache. name is the name
+// that the engine gives to the native code. why is the reason why the module has no snapshot;
+// nil: it has one. With a snapshot the module is replaced by its skeleton, which loads ten
+// times faster.
 func (s *Sandbox) cacheModule(dir, name string, c *compiledModule, why error, place *codecache.Entry) error {
 	state := &savedState{traits: c.traits, Native: name, Plain: c.whyNoSnapshot}
 	switch {
@@ -388,8 +386,8 @@ func (c *compiledModule) store(dir string, state *savedState, place *codecache.E
 	return nil
 }
 
-// replaceWithSkeleton replaces the module in a file by its skeleton. It returns the engine's
-// name of the skeleton's native code.
+// replaceWithSkeleton replaces the module in a file by its skeleton. It returns the name that
+// the engine gives to the skeleton's native code.
 func replaceWithSkeleton(file string) (name string, _ error) {
 	code, err := os.ReadFile(file)
 	if err != nil {
@@ -406,7 +404,7 @@ func replaceWithSkeleton(file string) (name string, _ error) {
 	return nameOf(skeleton)
 }
 
-// nameOf returns the engine's name of the native code of a module, on this processor.
+// nameOf returns the engine's name for the native code of a module, on this processor.
 func nameOf(code []byte) (string, error) {
 	ctx := context.Background()
 	engine, askedFor := native.NewCache("", nil)
@@ -417,7 +415,7 @@ func nameOf(code []byte) (string, error) {
 	return askedFor(), errors.Join(rt.Close(ctx), engine.Close(ctx))
 }
 
-// compileDir compiles the module in a directory, into the same directory.
+// compileDir compiles the module code into the directory dir, in which it already is.
 func (s *Sandbox) compileDir(ctx context.Context, mod *tool.Module, dir string, code []byte) error {
 	if s.opts.Spawn != nil {
 		bytes := int(mod.Bytes)
@@ -444,8 +442,8 @@ func engineConfig() wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features)
 }
 
-// loadNative loads the native code of a module from a directory. name is the engine's name of
-// the code; it is needed if mapsNative.
+// loadNative loads the native code of a module from the files found in dir. name is the name
+// that the engine gives to the code; it matters only if mapsNative is set.
 func loadNative(dir string, found *codecache.Contents, t traits, name string) (_ *compiledModule, err error) {
 	ctx := context.Background()
 	if dialects[t.Kind] == nil {
@@ -470,7 +468,7 @@ func loadNative(dir string, found *codecache.Contents, t traits, name string) (_
 	return &compiledModule{traits: t, dialect: dialects[t.Kind], minBytes: minMemory(module), runtime: rt, module: module, engine: engine}, nil
 }
 
-// findCode loads the code of a module from the engine's cache. It never compiles: with
+// findCode loads the native code of a module from the engine's cache. It never compiles: with
 // several workers the engine checks its context before each function, and this context has
 // already ended.
 func findCode(rt wazero.Runtime, code []byte) (wazero.CompiledModule, error) {
@@ -483,8 +481,7 @@ func findCode(rt wazero.Runtime, code []byte) (wazero.CompiledModule, error) {
 	return module, err
 }
 
-// prepareInterpreter makes a module ready for the interpreter. It is not used for modules of
-// strangers.
+// prepareInterpreter makes a module ready for the interpreter; never for strangers' modules.
 func (s *Sandbox) prepareInterpreter(ctx context.Context, mod *tool.Module) (*compiledModule, error) {
 	a, err := s.admit(ctx, mod)
 	if err != nil {
@@ -508,7 +505,6 @@ func (s *Sandbox) prepareInterpreter(ctx context.Context, mod *tool.Module) (*co
 	})
 }
 
-// provide registers in an engine all host modules that a guest can import.
 func provide(ctx context.Context, rt wazero.Runtime, t traits) (err error) {
 	defer recoverPanic(&err)
 	name := preview1.ModuleName
@@ -524,8 +520,7 @@ func provide(ctx context.Context, rt wazero.Runtime, t traits) (err error) {
 	return meter.Instantiate(ctx, rt)
 }
 
-// minMemory returns the size of a module's linear memory at its start, in bytes. 0: it has
-// none.
+// minMemory returns the bytes of a module's linear memory at its start. 0: it has no memory.
 func minMemory(m wazero.CompiledModule) uint64 {
 	memory, ok := m.ExportedMemories()[abi.ExportMemory]
 	if !ok {
@@ -541,7 +536,7 @@ func compileModule(ctx context.Context, rt wazero.Runtime, code []byte) (_ wazer
 	return rt.CompileModule(ctx, code)
 }
 
-// recoverPanic turns a panic into an error. The engine is large and processes modules of
+// recoverPanic sets err if the caller panics. The engine is large and processes modules of
 // strangers; its panics must not end the host.
 func recoverPanic(err *error) {
 	if r := recover(); r != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// describeTimeout limits the time in which an unknown module has to return its manifest.
+// describeTimeout limits the time in which an unknown module has to return its manifest; then
+// the module is refused.
 const describeTimeout = time.Second
 
-// interpretedTimeout is the same limit for the interpreter. It is longer because the
-// interpreter is twenty times slower, and runs only what authors build on machines that may
-// be busy.
+// interpretedTimeout is the describeTimeout of the interpreter, which is twenty times slower.
+// It runs only modules that authors build, on machines that may be busy.
 const interpretedTimeout = 20 * time.Second
 
 // Describe returns a module's manifest. The custom section is read without running anything.
@@ -49,8 +49,8 @@ func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest
 	return m, err
 }
 
-// AskManifest runs a module's describe function and returns its answer unchanged. The packer
-// puts this answer into the custom section.
+// AskManifest runs a module's describe function and returns its answer, for the packer, which
+// puts it into the custom section.
 func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, error) {
 	a, err := s.admit(ctx, mod)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 }
 
 // runDescribe runs the functions with which a module of its dialect describes itself. It
-// returns the text of the manifest, and notes of the host for it.
+// returns the manifest, as JSON, and notes of the host about it.
 func (s *Sandbox) runDescribe(ctx context.Context, mod *tool.Module, a *admit.Module) (text []byte, notes []string, err error) {
 	c, err := s.load(ctx, mod)
 	if err != nil {
@@ -107,8 +107,7 @@ func names(missing []preview1.MissingFunction) (out []string) {
 	return out
 }
 
-// sectionManifest checks the manifest in the custom section of a module, as checkManifest
-// does.
+// sectionManifest checks text, the manifest in a custom section, like checkManifest.
 func sectionManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifest, error) {
 	m, err := checkManifest(mod, a, text)
 	if err == nil && m.Inferred {
@@ -117,8 +116,8 @@ func sectionManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manif
 	return m, err
 }
 
-// checkManifest parses a manifest and checks it against the code. Packing and adding a
-// module, and calls by its path, all get their manifests through [Sandbox.Describe].
+// checkManifest parses a manifest and checks it against the code. All callers get it through
+// [Sandbox.Describe]: packing and adding a module, and calls by its path.
 func checkManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifest, error) {
 	m, err := tool.ParseManifest(text)
 	if err != nil {

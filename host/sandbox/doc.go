@@ -1,5 +1,4 @@
-// Package sandbox runs untrusted WebAssembly modules. It is the only importer
-// of wazero.
+// Package sandbox runs untrusted WebAssembly modules. It is the only importer of wazero.
 //
 // A call passes through these steps, each in a file or a package of its own:
 //
@@ -21,7 +20,6 @@
 // exactly this module. [Sandbox.Describe] asks an unknown module for its
 // manifest, with nothing granted, nothing mounted and no host function.
 //
-// No call sees the state that an earlier call left in an instance. This process
-// compiles no module of a stranger: it only loads the code that a child has
-// compiled within its limits.
+// No call sees the state that an earlier call left in an instance. This process compiles no
+// module of a stranger: it only loads the code that a child has compiled within its limits.
 package sandbox

@@ -22,7 +22,7 @@ import (
 
 var errTimeout = errors.New("the call ran out of time")
 
-// memoryError is the failure of a guest whose memory at the start is over a limit, in bytes.
+// memoryError: the memory of a guest at its start (size) is over a limit. Both are in bytes.
 type memoryError struct {
 	size, limit uint64
 	key         string // setting of the limit
@@ -38,18 +38,18 @@ type hostError struct{ err error }
 func (e *hostError) Error() string { return e.err.Error() }
 func (e *hostError) Unwrap() error { return e.err }
 
-// callOutcome holds all that is known when a call has ended.
+// callOutcome holds everything about a call that has ended.
 type callOutcome struct {
 	ctx     context.Context
 	call    tool.Call
 	limits  policy.Limits
-	inst    *instance // half-made if it could not be instantiated
+	inst    *instance // lacks fields if it could not be instantiated
 	host    *hostmod.World
 	redact  *redact.Redactor
 	printed string // output of a command until it was ended
 	out     *abi.Output
 	toolErr *abi.ToolError
-	err     error
+	err     error // set if there is neither out nor toolErr
 }
 
 // judge returns the result of a call. A fault of the guest becomes a failed result for the
@@ -86,8 +86,8 @@ func judge(v callOutcome) (tool.Result, error) {
 	return tool.Result{Output: tool.Shorten(v.redact.JSON(raw), v.limits.OutputBytes), Images: images, Note: v.redact.Text(note)}, nil
 }
 
-// endedByDeadline reports whether the deadline ended a guest. An exit error does not count: a
-// guest can exit with the codes that the engine uses for deadlines.
+// endedByDeadline reports whether err is from the deadline of the call. An exit error does not
+// count: a guest can exit with the codes that the engine uses for deadlines.
 func endedByDeadline(err error) bool {
 	var exit *sys.ExitError
 	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &exit)
@@ -105,7 +105,6 @@ func commandTimeoutResult(v callOutcome) tool.Result {
 	return r
 }
 
-// stoppedResult returns the failure of a guest that ran out of time or was cancelled.
 func stoppedResult(v callOutcome) tool.Result {
 	if cause := context.Cause(v.ctx); cause != nil && !errors.Is(cause, errTimeout) {
 		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled%s", v.call.Tool, v.fuelUsedText(" after"))
@@ -116,7 +115,7 @@ func stoppedResult(v callOutcome) tool.Result {
 	return r
 }
 
-// fuelUsedText returns word and the fuel that the guest has used, or "" if it used none.
+// fuelUsedText returns word and the fuel that the guest has used; "": it has used none.
 func (v callOutcome) fuelUsedText(word string) string {
 	if v.inst.account.Used() == 0 {
 		return ""
@@ -124,7 +123,6 @@ func (v callOutcome) fuelUsedText(word string) string {
 	return fmt.Sprintf("%s %d units of fuel", word, v.inst.account.Used())
 }
 
-// outOfFuelResult returns the failure of a guest that used up one of its budgets.
 func outOfFuelResult(v callOutcome) tool.Result {
 	budget := v.inst.account.ExhaustedBudget()
 	whose := map[string]string{
@@ -206,8 +204,8 @@ func outOfMemoryResult(v callOutcome) (r tool.Result, ok bool) {
 	return r, true
 }
 
-// toolErrorResult returns the result for an error that the tool itself reported, with a
-// message of at most limit bytes.
+// toolErrorResult returns the result for an error that the tool itself reported. Its message
+// is cut to limit bytes.
 func toolErrorResult(e *abi.ToolError, limit int) tool.Result {
 	types := map[abi.ErrorCase]struct {
 		code tool.Code
@@ -241,8 +239,9 @@ func toolErrorResult(e *abi.ToolError, limit int) tool.Result {
 	return r
 }
 
-// loadErrorResult returns a failed result if the module may not run or the call was
-// cancelled. An error means that the host could not read or compile the module.
+// loadErrorResult returns a failed result if err means that the module may not run or the call
+// was cancelled. Otherwise the host could not read or compile the module, and the error is
+// returned.
 func loadErrorResult(ctx context.Context, name string, err error) (tool.Result, error) {
 	refused, ok := errors.AsType[*admit.RefusedError](err)
 	switch {

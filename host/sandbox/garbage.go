@@ -6,15 +6,13 @@ import (
 	"runtime/metrics"
 )
 
-// maxGarbage is the number of bytes of garbage that may pile up, unless more memory than
-// this is in use.
+// maxGarbage is the number of bytes of garbage that may gather, unless more memory is in use.
 const maxGarbage = 64 << 20
 
-// LimitGarbage sets GOGC to a percentage, and lowers it, down to 100, while so much memory is
-// in use that more than maxGarbage could pile up. Memory that the host allocates for a guest
-// is soon garbage, but counts as in use if it is allocated during a collection. Without the
-// limit a guest could have five times as much pile up again and again. Call it once in a
-// process.
+// LimitGarbage sets GOGC to percent, and lowers it, down to 100, while so much memory is in
+// use that more than maxGarbage could gather. Memory that the host allocates for a guest is
+// soon garbage, but counts as in use if it is allocated during a collection. Without the limit
+// a guest could make five times as much gather again and again. Call it once in a process.
 func LimitGarbage(percent int) {
 	debug.SetGCPercent(percent)
 	now := percent

@@ -17,13 +17,9 @@ type Inspection struct {
 	Module        *wasm.Module    // nil: the file is a component
 	Component     *wasm.Component // nil: the file is a core module
 	LargestModule *wasm.Module    // largest core module of a component; nil: it has none
-	// Missing names the imported functions of WASI preview 1 that the host does not have,
-	// each once.
-	Missing []string
-	// Manifest is the manifest in the custom section; nil: there is none, or it is invalid.
-	Manifest *tool.Manifest
-	// Refusal is the reason why the file does not run here, an [admit.RefusedError]; nil: it
-	// runs.
+	Missing       []string        // names of imported functions of WASI that the host does not have, each once
+	Manifest      *tool.Manifest  // manifest in the custom section; nil: none, or invalid
+	// Refusal is the reason why the file does not run, an [admit.RefusedError]; nil: none.
 	Refusal error
 }
 
@@ -59,7 +55,6 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 	return i, nil
 }
 
-// isCached reports whether the cache holds native code of the module.
 func (s *Sandbox) isCached(mod *tool.Module) bool {
 	place, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
 	if err != nil || place == nil {

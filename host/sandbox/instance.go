@@ -25,8 +25,8 @@ type instance struct {
 	mod     api.Module
 	memory  *memory
 	slot    *slot           // nil: the instance serves this call only
-	files   *wasi.FS        // the granted files; closed with world
-	world   *preview1.World // all that the guest reaches through WASI
+	files   *wasi.FS        // granted files; closed with world
+	world   *preview1.World // access of the guest through WASI
 	output  *cappedBuffer   // stdout and stderr together
 	account *meter.Account  // fuel of the guest; attached to mod when that exists
 
@@ -41,8 +41,9 @@ func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits po
 
 // open makes a guest that sees the granted mounts and nothing else: no environment, no
 // arguments, no network, an empty standard input. ctx limits its whole life, including its
-// sleeps. The guest begins with the module's snapshot or, if there is none, is initialised
-// now. If open fails, it returns a half-made instance, which end accepts.
+// sleeps. set receives its changes; nil: it may not write. The guest begins with the module's
+// snapshot or, if there is none, is initialised now. If open fails, it returns an incomplete
+// instance, which end accepts.
 func (s *Sandbox) open(ctx context.Context, c *compiledModule, grant policy.Grant, limits policy.Limits, set *stage.Set) (inst *instance, err error) {
 	inst = s.newInstance(ctx, grant, limits)
 	snap, size := c.snap, c.minBytes
@@ -58,8 +59,7 @@ func (s *Sandbox) open(ctx context.Context, c *compiledModule, grant policy.Gran
 		}
 	}()
 	if snap == nil {
-		// The world is opened after the initialisation, so that start functions reach
-		// nothing.
+		// The world is opened after the initialisation, so that start functions reach nothing.
 		if err := s.instantiate(ctx, c, inst, limits.MemoryBytes); err != nil {
 			return inst, err
 		}
@@ -88,7 +88,7 @@ func (s *Sandbox) open(ctx context.Context, c *compiledModule, grant policy.Gran
 	return inst, nil
 }
 
-// openWorld opens the granted files. Writes go to set; nil: nothing is writable.
+// openWorld opens the granted files. Writes go to set; nil: no file is writable.
 func (i *instance) openWorld(grant policy.Grant, set *stage.Set) error {
 	opts := &wasi.Options{Stage: set, ReadableSpecial: grant.OpenedSecrets()}
 	opts.Limits.Charge = i.account.Charge
@@ -108,7 +108,7 @@ func (i *instance) openWorld(grant policy.Grant, set *stage.Set) error {
 	return nil
 }
 
-// instantiate gives an instance a new module, of which nothing has run.
+// instantiate gives inst a new module, not run yet, with at most limit bytes of memory.
 func (s *Sandbox) instantiate(ctx context.Context, c *compiledModule, inst *instance, limit uint64) (err error) {
 	if inst.memory, err = newMemory(limit, nil, s.memoryBudget); err != nil {
 		return &hostError{err}
@@ -168,7 +168,7 @@ func instantiateModule(ctx context.Context, c *compiledModule, m *memory) (_ api
 	return c.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, m), c.module, config)
 }
 
-// close frees everything. It accepts a half-made instance, and may be called twice.
+// close frees all resources. It accepts an incomplete instance, and may be called twice.
 func (i *instance) close() {
 	i.account.Close()
 	if i.world != nil {
@@ -182,13 +182,12 @@ func (i *instance) close() {
 	}
 }
 
-// context returns a context for calls into the instance.
 func (i *instance) context(ctx context.Context) context.Context {
 	return preview1.WithWorld(meter.With(ctx, i.account), i.world)
 }
 
-// guest returns an instance as its dialect sees a guest. A nil host stands for no call: host
-// functions refuse then.
+// guest returns an instance in the form for its dialect. A nil host means that there is no
+// call: host functions refuse.
 func (s *Sandbox) guest(i *instance, c *compiledModule, host *hostmod.World) *dialect.Guest {
 	g := &dialect.Guest{
 		Module: i.mod, Manifest: c.About, WASI: i.world, Host: host, Account: i.account,
@@ -200,11 +199,10 @@ func (s *Sandbox) guest(i *instance, c *compiledModule, host *hostmod.World) *di
 	return g
 }
 
-// cappedBuffer stores the first bytes of all output, up to limit and without secrets. It
-// drops the rest.
+// cappedBuffer stores the first limit bytes of all output, without secrets. It drops the rest.
 type cappedBuffer struct {
 	limit int
-	clean func(piece string, last bool) string
+	clean func(piece string, last bool) string // removes secrets
 	buf   bytes.Buffer
 }
 
@@ -219,7 +217,7 @@ func (c *cappedBuffer) add(text string) {
 	c.buf.WriteString(text[:min(c.limit-c.buf.Len(), len(text))])
 }
 
-// text returns the stored output. The guest writes no more after that.
+// text returns the stored output. Nothing may be written afterwards.
 func (c *cappedBuffer) text() string {
 	c.add(c.clean("", true))
 	return toValidUTF8(c.buf.Bytes())

@@ -11,11 +11,11 @@ import (
 
 // moduleEntry is a module that is compiled, or is being compiled.
 type moduleEntry struct {
-	stop    context.CancelCauseFunc
-	waiting int           // number of waiting callers; guarded by Sandbox.mu
-	done    chan struct{} // closed when c and err are set
-	c       *compiledModule
-	err     error
+	stop    context.CancelCauseFunc // ends the compilation
+	waiting int                     // number of waiting callers; guarded by Sandbox.mu
+	done    chan struct{}           // closed when c and err are set
+	c       *compiledModule         // nil after a failure
+	err     error                   // error of loading the module
 }
 
 var errUnwanted = errors.New("nobody waits for the module any more")
@@ -31,8 +31,8 @@ func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 	return err
 }
 
-// Ready reports whether a module is already compiled. It sees that the cached code exists,
-// without reading it.
+// Ready reports whether the compiled code of a module is in the cache or part of the program.
+// It does not read the code.
 func (s *Sandbox) Ready(mod *tool.Module) bool {
 	if c, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build)); err == nil && c != nil {
 		defer c.Close()
@@ -44,10 +44,9 @@ func (s *Sandbox) Ready(mod *tool.Module) bool {
 	return p != nil && err == nil
 }
 
-// Preload begins to load a built-in module that will probably be called soon, so that its
-// call waits less. It does nothing unless native code of the module is part of the program.
-// Nothing of the module runs. Modules of other authors are not touched before a call of them
-// is granted.
+// Preload begins to load a built-in module that will probably be called soon, so that its call
+// waits less. It does nothing unless native code of the module is part of the program, so
+// never for modules of other authors. Nothing of the module runs.
 func (s *Sandbox) Preload(mod *tool.Module) {
 	if mod.Origin != tool.OriginBuiltin || s.opts.Prebuilt == nil || s.opts.Prebuilt(mod.Digest) == nil {
 		return
@@ -59,9 +58,9 @@ func (s *Sandbox) Preload(mod *tool.Module) {
 	}
 }
 
-// load returns the compiled module. It compiles the module once, however many callers want
-// it, and only as long as one of them waits. All code that compiles or runs a module gets it
-// here, after Options.Permit was asked.
+// load returns the compiled module. However many callers want a module, it is compiled once,
+// and only as long as one of them waits. All code that compiles or runs a module gets it here,
+// after Options.Permit was asked.
 func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiledModule, error) {
 	if s.opts.Permit != nil {
 		if err := s.opts.Permit(mod); err != nil {
@@ -88,8 +87,7 @@ func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiledModule, 
 	}
 }
 
-// beginLoad starts loading a module that has no entry, and returns its new entry. The caller
-// holds s.mu.
+// beginLoad makes the entry of a module and starts to load the module. The caller holds s.mu.
 func (s *Sandbox) beginLoad(ctx context.Context, mod *tool.Module) *moduleEntry {
 	// The entry must outlive the first caller's context: others may wait for it too.
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))

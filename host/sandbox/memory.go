@@ -9,25 +9,24 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
 )
 
-// memory is the linear memory of one guest. Its size is limited, and so is the sum of all
-// guests' memories, by quota.
+// memory is the linear memory of one guest. Its own size is limited; quota limits the sum of
+// all guests' memories.
 type memory struct {
 	mapped *linear.Memory
 	start  uint64         // size at the beginning of a call: that of the image, or 0
-	quota  *policy.Budget // bytes of all guests together
+	quota  *policy.Budget // limits the memories of all guests together, in bytes
 
 	// The fields below are about the current call.
-	quotaTaken uint64 // bytes taken from quota
-	peak       uint64 // largest size
+	quotaTaken uint64 // bytes taken from quota, and not returned
+	peak       uint64 // largest size of the memory, in bytes
 	hostBytes  uint64 // bytes that the host stores for the guest outside of the memory
-	grown      bool   // the guest has grown it beyond start
-	shrinking  bool   // Reallocate returns the memory at its size from the beginning
+	grown      bool   // the guest has grown the memory beyond start
+	shrinking  bool   // Reallocate returns the memory with the size start
 	overLimit  bool   // the guest asked for more than the limit
 	overQuota  bool   // the guest asked for more than quota had left
 }
 
-// newMemory reserves limit bytes of address space. The memory begins as a copy of image; nil:
-// empty.
+// newMemory reserves limit bytes of address space. It begins as a copy of image; nil: empty.
 func newMemory(limit uint64, image *linear.Image, quota *policy.Budget) (*memory, error) {
 	m := &memory{quota: quota}
 	var err error
@@ -67,7 +66,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 }
 
 // begin prepares the memory for a guest that begins with size bytes. The error is a
-// memoryError.
+// memoryError if that is over a limit.
 func (m *memory) begin(size uint64) error {
 	m.peak, m.hostBytes, m.grown, m.overLimit, m.overQuota = size, 0, false, false, false
 	if limit := uint64(len(m.mapped.Bytes())); size > limit {
@@ -82,7 +81,7 @@ func (m *memory) begin(size uint64) error {
 }
 
 // reserveHostBytes counts bytes that the host stores for the guest until it ends, as if they
-// were in its memory. The error is a dialect.MemoryError.
+// were in its memory. The error is a dialect.MemoryError if they are over a limit.
 func (m *memory) reserveHostBytes(more uint64) error {
 	limit := uint64(len(m.mapped.Bytes()))
 	switch {
@@ -95,7 +94,7 @@ func (m *memory) reserveHostBytes(more uint64) error {
 	return nil
 }
 
-// takeQuota raises quotaTaken to size, and reports whether the quota had enough.
+// takeQuota raises quotaTaken to size. False: quota has too little, and nothing was taken.
 func (m *memory) takeQuota(size uint64) bool {
 	if size <= m.quotaTaken {
 		return true
@@ -109,9 +108,9 @@ func (m *memory) takeQuota(size uint64) bool {
 	return true
 }
 
-// shrink returns the memory to its size from the beginning of the call, and reports whether
-// the engine complied. The engine only grows memories, but takes the size from Reallocate.
-// See RATIONALE, "Why can a memory shrink between calls?"
+// shrink gives the memory its size from the beginning of the call, and reports whether the
+// engine complied. The engine only grows memories, but takes the size from Reallocate. See
+// RATIONALE, "Why can a memory shrink between calls?"
 func (m *memory) shrink(mem api.Memory) (bool, error) {
 	m.shrinking = true
 	_, ok := mem.Grow(1)
@@ -123,7 +122,6 @@ func (m *memory) shrink(mem api.Memory) (bool, error) {
 	return true, m.mapped.ClearBeyondImage(m.peak)
 }
 
-// returnQuota returns all bytes that were taken from the quota.
 func (m *memory) returnQuota() {
 	m.quota.Give(m.quotaTaken)
 	m.quotaTaken = 0

@@ -30,9 +30,8 @@ const (
 	packContentFile = "content" // the compressed pieces
 )
 
-// packIndex lists the packed files of a module.
 type packIndex struct {
-	Fit   string             // fitKey of programs and machines for which the code was made
+	Fit   string             // fitKey of the programs and machines that can use the code
 	Files map[string][]piece // pieces of each file, in order
 }
 
@@ -47,14 +46,14 @@ const (
 // piece is a part of a file that is compressed by itself, so that all processors can unpack.
 type piece struct {
 	At     int64  // offset in packContentFile
-	Packed int    // packed size in bytes; the same as Bytes: it is not compressed; 0: all Bytes are zero
-	Bytes  int    // unpacked size, pieceBytes at most
+	Packed int    // packed size in bytes; equal to Bytes: not compressed; 0: the piece is all zeros
+	Bytes  int    // unpacked size in bytes, at most pieceBytes
 	Sum    uint32 // CRC-32C of the packed bytes
 }
 
 const (
 	pieceBytes = 1 << 20
-	zeroBytes  = 1 << 16 // unit in which a file is searched for zeros
+	zeroBytes  = 1 << 16 // size of the parts of a file that are checked for being all zeros
 )
 
 // pieces divides a file into pieces. Zeros are pieces of their own, which are neither stored nor
@@ -82,9 +81,9 @@ func isZero(data []byte) bool { return len(bytes.TrimLeft(data, "\x00")) == 0 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// fitKey returns all that prebuilt code of a module depends on. The key of the cache has
-// more: it covers the whole processor, not only what the engine uses of it, and the build.
-// See RATIONALE, "Why is native code part of the program?"
+// fitKey returns the things that prebuilt code of a module depends on, as one text. The key of
+// the cache has more: it covers the whole processor, not only the features that the engine
+// uses, and the build. See RATIONALE, "Why is native code part of the program?"
 func fitKey(digest string) (string, error) {
 	machine, err := engineTarget()
 	return fmt.Sprintf("%q", append(codeKeyParts(digest), machine)), err
@@ -96,8 +95,8 @@ var engineTarget = sync.OnceValues(func() (string, error) {
 	return nameOf([]byte("\x00asm\x01\x00\x00\x00")) // an empty module
 })
 
-// Pack compiles a module as Compile does and writes the result into a directory, for
-// [Options.Prebuilt]. The sandbox needs a cache. The same module gives the same bytes.
+// Pack compiles a module like Compile and writes the result into a directory, for
+// [Options.Prebuilt]. The sandbox needs a cache. The same module always gives the same bytes.
 func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error {
 	if err := s.Compile(ctx, mod); err != nil {
 		return err
@@ -159,7 +158,6 @@ func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error 
 		os.WriteFile(filepath.Join(dir, packContentFile), content, 0o644))
 }
 
-// pack is an opened prebuilt module.
 type pack struct {
 	packIndex
 	content io.ReaderAt
@@ -201,7 +199,7 @@ func (s *Sandbox) prebuilt(mod *tool.Module) (*pack, error) {
 	return p, nil
 }
 
-// bytes returns the unpacked size of a file.
+// bytes returns the unpacked size of a packed file.
 func (p *pack) bytes(name string) int {
 	n := 0
 	for _, c := range p.Files[name] {
@@ -225,7 +223,7 @@ func (p *pack) check() error {
 	return nil
 }
 
-// each lists the pieces of a file that are not zeros, and their offsets in the file.
+// each yields the pieces of a file that are not zeros, with their offsets in the file.
 func (p *pack) each(name string) iter.Seq2[int, piece] {
 	return func(yield func(int, piece) bool) {
 		at := 0
@@ -238,7 +236,7 @@ func (p *pack) each(name string) iter.Seq2[int, piece] {
 	}
 }
 
-// unpack unpacks a piece into a slice of its size. spare has room for any packed piece.
+// unpack unpacks the piece c into to, which has its size. spare has room for any packed piece.
 func (p *pack) unpack(c piece, to, spare []byte) error {
 	packed := spare[:c.Packed]
 	if _, err := p.content.ReadAt(packed, c.At); err != nil {
@@ -258,7 +256,6 @@ func (p *pack) unpack(c piece, to, spare []byte) error {
 	return err
 }
 
-// decoder decompresses pieces, on all processors at once.
 var decoder = sync.OnceValue(func() *zstd.Decoder {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(pieceBytes))
 	if err != nil {
@@ -267,8 +264,8 @@ var decoder = sync.OnceValue(func() *zstd.Decoder {
 	return d
 })
 
-// unpack loads a prebuilt module. If place is not nil it also writes the module into the
-// cache, from which it loads faster and shares memory with other processes.
+// unpack loads a prebuilt module. If place is not nil it also writes the module into that
+// entry of the cache, from which it loads faster and shares memory with other processes.
 func (s *Sandbox) unpack(mod *tool.Module, p *pack, place *codecache.Entry) (*compiledModule, error) {
 	dir, err := place.NewDir()
 	if err != nil {
@@ -318,8 +315,8 @@ func (p *pack) load(dir string) (_ *compiledModule, _ *savedState, err error) {
 	return c, state, nil
 }
 
-// unpackInto writes the module and its native code into a directory, as in an entry of the
-// cache. It returns both, with the image.
+// unpackInto writes the module and its native code into a directory, like an entry of the
+// cache. It returns their contents, with the image.
 func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -379,7 +376,7 @@ func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 	return c, nil
 }
 
-// runParallel runs jobs on all processors. Each job gets two buffers of pieceBytes.
+// runParallel runs jobs on all processors. Each gets two buffers of pieceBytes for its time.
 func runParallel(jobs []func(buf, spare []byte) error) error {
 	var next atomic.Int64
 	errs := make([]error, runtime.GOMAXPROCS(0))

@@ -9,11 +9,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxRefusals limits the refusals in a result that are explained.
+// maxRefusals limits the refusals that a result explains; the others are counted.
 const maxRefusals = 3
 
-// addRefusals adds the refusals of special paths to a result: the guest got only an error
-// number for them. gaveUp reports whether the guest itself reported a failure.
+// addRefusals explains the refusals of special paths in a result: the guest got only an error
+// number for them. gaveUp reports whether the failure is the guest's own; a failure with
+// another cause stays as it is.
 func addRefusals(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result {
 	if len(refused) == 0 {
 		return r
@@ -33,7 +34,6 @@ func addRefusals(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result
 	return r
 }
 
-// refusals explains the refusals in one line.
 func refusals(refused []wasi.Refusal) string {
 	var parts []string
 	secrets := 0

@@ -26,12 +26,11 @@ type Options struct {
 	// links, or nothing runs. If it cannot be written to, the sandbox works without a cache.
 	// Empty: no cache.
 	CacheDir string
-	// Build names the build of the program. Code that another build has cached is not used,
-	// because that build may have admitted modules that this one refuses.
+	// Build names the build of the program. Code that another build has cached is not used:
+	// that build may have admitted modules that this one refuses.
 	Build string
-	// Prebuilt returns the files that [Sandbox.Pack] has written for the module with a
-	// digest, or nil if there are none. They are trusted as much as this program. Nil: no
-	// module is prebuilt.
+	// Prebuilt returns the files that [Sandbox.Pack] has written for the module with a digest,
+	// or nil. They are trusted as much as this program. Nil: no module is prebuilt.
 	Prebuilt func(digest string) fs.FS
 	// Spawn starts this program again as the process that compiles a module. Compiling a
 	// stranger's module can take minutes and gigabytes, and only the end of its process stops
@@ -45,8 +44,8 @@ type Options struct {
 	// its manifest. It is called each time, before anything of the module is loaded. Nil:
 	// every module is permitted.
 	Permit func(*tool.Module) error
-	// AllowLarge is set if a person has asked for large modules, and modules with large
-	// functions, to be compiled. tool.Module.AllowLarge is the same for one module.
+	// AllowLarge is set if a person has consented to compiling large modules, and modules with
+	// large functions. tool.Module.AllowLarge is the same for one module.
 	AllowLarge bool
 	// Services do the work of host functions. A function whose service is missing refuses.
 	Services services.Set
@@ -57,22 +56,22 @@ type Options struct {
 	// Redact removes secrets from results and output of calls, before either is cut to its
 	// limit. Nil: nothing is removed.
 	Redact *redact.Redactor
-	// StageDir returns an existing directory, owned by the user, in which the changes of
-	// calls are stored until they are committed. Its disk needs room for them. It is called
-	// for each call that may write. Nil, or "": changes are stored in memory, at most 64 MiB
-	// for each call.
+	// StageDir returns an existing directory, owned by the user, in which the changes of calls
+	// are stored until they are committed. Its disk needs room for them. It is called for each
+	// call that may write. Nil, or "": changes are stored in memory, at most 64 MiB for each
+	// call.
 	StageDir func() string
-	// MemoryBytes limits the linear memories of all running calls together. 0:
-	// DefaultMemoryBytes.
+	// MemoryBytes limits the linear memories of all running calls together; guests get no
+	// more. 0: DefaultMemoryBytes.
 	MemoryBytes uint64
 	// Interpreter runs guests without a compiler. A guest is ready ten times sooner and runs
 	// twenty times slower. It is meant for a module that is asked one thing once.
 	Interpreter bool
-	// VerifyReset compares each reused instance with the snapshot after every call, which
-	// reads all of its memory. A difference is an error of the call that left it.
+	// VerifyReset compares each instance that is to be reused with the snapshot after every
+	// call, which reads all of its memory. A difference is an error of the call that left it.
 	VerifyReset bool
-	// OnCompile is called before a module is compiled that is not in the cache, which can
-	// take seconds. OnCompiled is called afterwards. Either may be nil.
+	// OnCompile is called before a module is compiled that is not in the cache, which can take
+	// seconds. OnCompiled is called afterwards. Nil: nothing is called.
 	OnCompile  func(*tool.Module)
 	OnCompiled func(*tool.Module, time.Duration, error)
 	Logger     *slog.Logger // nil: silent
@@ -81,13 +80,13 @@ type Options struct {
 // Sandbox compiles modules and runs calls. It is safe for concurrent use.
 type Sandbox struct {
 	opts         Options
-	memoryBudget *policy.Budget // bytes of the linear memories of all calls together
+	memoryBudget *policy.Budget // limits the linear memories of all calls together, in bytes
 	turns        *meter.Turns   // decides which running call goes on
-	stageBudget  *stage.Budget  // bytes of the uncommitted changes of all calls together
+	stageBudget  *stage.Budget  // limits the uncommitted changes of all calls together, in bytes
 
 	job           func(bytes, workers int) childJob // returns the job of a child; tests change it
 	initTimeout   time.Duration                     // time limit of an initialisation; tests change it
-	missingLimits string                            // limits that children run without, in words; "": none
+	missingLimits string                            // limits of a child that this system lacks, in words; "": none
 	sayMissing    sync.Once                         // for the warning about missingLimits
 
 	admitting chan struct{} // semaphore: one module is admitted at a time
@@ -97,7 +96,7 @@ type Sandbox struct {
 
 	mu        sync.Mutex              // guards trimmer and modules
 	trimmer   *time.Timer             // next run of trim; nil: no slot waits for a call
-	modules   map[string]*moduleEntry // by digest; nil once closed
+	modules   map[string]*moduleEntry // loaded modules by digest; nil once the sandbox is closed
 	compiling sync.WaitGroup          // running finishLoad calls
 }
 
@@ -123,8 +122,7 @@ func New(opts Options) *Sandbox {
 
 var errClosed = errors.New("the sandbox is closed")
 
-// Close stops compilations and frees the compiled modules. No call may be running; later
-// calls fail.
+// Close stops compilations and frees the modules. No call may be running; later calls fail.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	compiled := s.modules
@@ -147,8 +145,8 @@ func (s *Sandbox) Close() error {
 	return errors.Join(errs...)
 }
 
-// watchIdle starts the timer that trims waiting slots, unless it runs already. The timer
-// stops when no slot waits.
+// watchIdle starts the timer that trims waiting slots, if it is stopped. It stops when none
+// waits.
 func (s *Sandbox) watchIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +155,7 @@ func (s *Sandbox) watchIdle() {
 	}
 }
 
-// trim frees memory of slots that have waited long.
+// trim frees memory of the slots of all modules that have waited long.
 func (s *Sandbox) trim(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,7 @@ type slot struct {
 	state  []api.MutableGlobal
 
 	since   time.Time // start of its wait for a call
-	trimmed bool      // set if it was trimmed during this wait
+	trimmed bool      // the pages of the slot were freed during this wait
 }
 
 // newSlot returns a slot for guests with at most limit bytes of memory.
@@ -66,7 +66,6 @@ func (sl *slot) putBack() error {
 	return nil
 }
 
-// verify returns an error if the slot differs from the snapshot.
 func (sl *slot) verify() error {
 	if err := sl.memory.mapped.Verify(); err != nil {
 		return err
@@ -91,15 +90,14 @@ func (sl *slot) close() {
 // reused first, because the processor's caches hold its pages.
 type pool struct {
 	mu     sync.Mutex // guards the fields below
-	idle   []*slot    // the slot that was used last is at the end
+	idle   []*slot    // waiting slots, the most recently used slot at the end
 	closed bool
 }
 
 // maxIdle limits the waiting slots of one module. More calls cannot run at once.
 var maxIdle = 2 * runtime.GOMAXPROCS(0)
 
-// get removes and returns a slot with this limit of memory, in bytes. It returns nil if none
-// waits.
+// get removes and returns a slot with this limit of memory, in bytes; nil: none waits.
 func (p *pool) get(limit uint64) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,16 +130,17 @@ func (p *pool) put(sl *slot) {
 	}
 }
 
-// A waiting slot takes half a megabyte to a few megabytes. After trimAfter its pages are
-// freed, and the next call takes them from the image again; after closeAfter the slot is
-// closed.
+// Times of waiting slots, which take half a megabyte to a few megabytes. After trimAfter the
+// pages are freed, and the next call takes them from the image again; after closeAfter the
+// slot is closed.
 const (
 	trimAfter  = 30 * time.Second
 	closeAfter = 5 * time.Minute
 )
 
-// trim frees what has waited long, and reports whether any slots still wait. See RATIONALE,
-// "Why are idle instances trimmed, and not counted?"
+// trim frees pages of slots that have waited for trimAfter, and closes those that have waited
+// for closeAfter. It reports whether any slots still wait. See RATIONALE, "Why are idle
+// instances trimmed, and not counted?"
 func (p *pool) trim(now time.Time) (more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +188,7 @@ func (i *instance) begin(sl *slot) error {
 
 // end ends a call. If the guest returned normally, its slot is reset and goes back to the
 // pool; otherwise the instance is closed. verify asks for a comparison with the snapshot. The
-// error is about the reset.
+// error means that the slot could not be reset, or differs from the snapshot.
 func (i *instance) end(p *pool, verify bool) error {
 	sl := i.slot
 	if sl == nil || !i.returned || sl.mod.IsClosed() {

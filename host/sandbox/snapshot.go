@@ -41,15 +41,14 @@ type SnapshotInfo struct {
 	// reset after each call. 0: there is no snapshot, and each call initialises a new
 	// instance.
 	ImageBytes int64
-	// The reason for ImageBytes being 0, for people; "": there is a snapshot.
-	Why string
+	Why        string // reason why there is no snapshot, for people; "": there is one
 	// Reseeded is set if the random generator of the module's runtime was found, so that each
 	// call gets a fresh seed. Random numbers that the module drew during its initialisation
 	// are the same in all calls.
 	Reseeded bool
 }
 
-// Snapshot makes a module ready to run, as its first call would, and describes its snapshot.
+// Snapshot makes a module ready to run, like its first call, and describes its snapshot.
 func (s *Sandbox) Snapshot(ctx context.Context, mod *tool.Module) (SnapshotInfo, error) {
 	c, err := s.load(ctx, mod)
 	switch {
@@ -61,14 +60,14 @@ func (s *Sandbox) Snapshot(ctx context.Context, mod *tool.Module) (SnapshotInfo,
 	return SnapshotInfo{ImageBytes: int64(len(c.snap.image.Bytes())), Reseeded: c.snap.generatorOffset != 0}, nil
 }
 
-// initTimeout limits the time of a module's initialisation. Its fuel and its memory have the
-// limits of a call.
+// initTimeout limits the time of a module's initialisation, which then fails. Its fuel and its
+// memory have the limits of a call.
 const initTimeout = 3 * time.Second
 
 // initTime is the time that the clock shows while a module initialises.
 var initTime = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// errNotReusable is wrapped by the reason why a module has no snapshot, if the reason will be
+// errNotReusable is wrapped by the reason why a module has no snapshot, if that reason will be
 // the same next time.
 var errNotReusable = errors.New("an instance of it cannot be put back to its beginning")
 
@@ -121,17 +120,17 @@ func (s *Sandbox) newSnapshot(c *compiledModule, code []byte) (*snapshot, error)
 	return snap, nil
 }
 
-// maxImage limits the size of an image in bytes. An image stays in memory as long as its
-// module does.
+// maxImage limits the bytes of an image; a module with more memory has no snapshot. An image
+// stays in memory as long as its module does.
 const maxImage = 64 << 20
 
 // savedState is the JSON in the state file of a cache entry.
 type savedState struct {
 	traits
-	Native  string   // the engine's name of the native code; "": the engine has its own file
+	Native  string   // name that the engine gives to the native code; "": the engine has its own file
 	Globals []uint64 // snapshot.state
 	Random  int      // snapshot.generatorOffset
-	Plain   string   // reason why there is no snapshot; then there are no Globals and no image
+	Plain   string   // reason why there is no snapshot; then there are no Globals and no image; "": there is one
 }
 
 // save copies the snapshot into state, and writes its image into dir.
@@ -168,8 +167,8 @@ func (s *savedState) snapshot(image *linear.Image) *snapshot {
 	return &snapshot{image: image, state: s.Globals, generatorOffset: s.Random}
 }
 
-// whyNotReusable returns the reason why an instance of a module has state that cannot be
-// reset. code is the compiled module.
+// whyNotReusable returns the reason why instances of a module have state that cannot be reset.
+// code is the compiled module.
 func whyNotReusable(code []byte) error {
 	m, err := wasm.Decode(code)
 	if err != nil {
@@ -204,7 +203,7 @@ func stateOf(mod api.Module) []api.MutableGlobal {
 	return state
 }
 
-// initRandom is the randomness during an initialisation. first is its first answer.
+// initRandom is the source of randomness during an initialisation. first is its first answer.
 type initRandom struct {
 	source io.Reader
 	first  []byte
@@ -227,12 +226,12 @@ const (
 	generatorSize = generatorNext + 3*4
 )
 
-// maxSearched is the number of bytes that findGenerator searches.
+// maxSearched limits the bytes from the beginning of the memory that findGenerator searches.
 const maxSearched = 16 << 20
 
-// findGenerator returns the offset of the random generator of a Go program's first thread, or
-// 0 if it finds none; Go stores nothing at 0. first holds the first random bytes that the
-// program read. It finds the generator only until its first 32 words are used up.
+// findGenerator returns the offset in the memory of the random generator of a Go program's
+// first thread; 0: it finds none (Go stores nothing at 0). first holds the first random bytes
+// that the program read. The generator can be found only until its first 32 words are used up.
 //
 // The runtime seeds a global generator with these bytes (runtime.randinit), uses four of its
 // words for the hashes of maps (alginit), and the next four as the seed of the thread's
@@ -272,7 +271,7 @@ func findGenerator(mod api.Module, first []byte) int {
 	}
 }
 
-// forceReseed makes a generator use its seed for the next number.
+// forceReseed makes the generator in these bytes use its seed for the next number.
 func forceReseed(generator []byte) {
 	next := generator[generatorNext:generatorSize]
 	copy(next, next[4:8]) // next = number of words: all are used

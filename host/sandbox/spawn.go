@@ -14,14 +14,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// costlyRefusal is a refusal that took seconds to find out, and would be the same the next
-// time.
+// costlyRefusal is a refusal that took seconds to find, and would be the same the next time.
 type costlyRefusal struct{ *admit.RefusedError }
 
 func (e *costlyRefusal) Unwrap() error { return e.RefusedError }
 
-// errChild is wrapped by errors of a child that could not do its work, through no fault of
-// the module.
+// errChild is wrapped by errors of a child that are not the fault of the module.
 var errChild = errors.New("the process that compiles failed")
 
 // spawn runs a child that compiles the module in dir, into dir.
@@ -62,7 +60,7 @@ func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job c
 		"if it is yours, split its largest functions; if not, do not trust it, and tell its author", mod.Bytes, took)}
 }
 
-// describeExcess returns the limit that a child has exceeded, or its crash, in words.
+// describeExcess describes the limit that a child has exceeded (see code), or its crash.
 func (s *Sandbox) describeExcess(mod *tool.Module, job childJob, code int, end services.CommandResult) string {
 	switch {
 	case outOfMemory(end.Stderr):
@@ -84,8 +82,7 @@ func (s *Sandbox) describeExcess(mod *tool.Module, job childJob, code int, end s
 	return "the compiler down (" + how + ")"
 }
 
-// outOfMemory reports whether stderr of a child has a message of Go or its C library about
-// missing memory.
+// outOfMemory reports whether stderr has a message of Go or libc about missing memory.
 func outOfMemory(stderr []byte) bool {
 	for _, message := range []string{"out of memory", "annot allocate", "failed to allocate", "pthread_create failed", "failed to create new OS thread"} {
 		if strings.Contains(string(stderr), message) {

@@ -11,13 +11,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits of the uncommitted changes of all calls together, in bytes.
+// Limits of the uncommitted changes of all calls together, in bytes; more is ENOSPC.
 const (
 	stagedMemoryBytes = 256 << 20
 	stagedDiskBytes   = 4 << 30
 )
 
-// newStage returns the stage for a call that may write; nil if it needs none.
+// newStage returns the stage for a call that may write; nil: the call needs none.
 func (s *Sandbox) newStage(grant policy.Grant) (*stage.Set, error) {
 	exec, starts := grant.Exec()
 	mounts := grant.Mounts()
@@ -51,14 +51,14 @@ type stagedChanges struct {
 	timeout time.Duration // time limit of Changes
 }
 
-// Changes implements policy.Staged. Its time limit is that of the call.
+// Changes implements policy.Staged. It takes at most the time limit of the call.
 func (s *stagedChanges) Changes(ctx context.Context) ([]tool.Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.set.Changes(ctx)
 }
 
-// Commit implements policy.Staged. Its time limit is that of the grant, until it begins to
+// Commit implements policy.Staged. The time limit of the grant applies until it begins to
 // replace files.
 func (s *stagedChanges) Commit(ctx context.Context, grant policy.Grant) error {
 	if err := grant.Check(s.call, s.digest); err != nil {
@@ -72,7 +72,7 @@ func (s *stagedChanges) Commit(ctx context.Context, grant policy.Grant) error {
 	return markUntidy(s.set.Commit(ctx))
 }
 
-// markUntidy wraps policy.ErrUntidy around the error of a commit that was made nevertheless.
+// markUntidy makes the error of a commit that was made nevertheless wrap policy.ErrUntidy.
 func markUntidy(err error) error {
 	if left, ok := errors.AsType[*stage.CommitError](err); ok && left.Done {
 		return fmt.Errorf("%w: %w", policy.ErrUntidy, err)

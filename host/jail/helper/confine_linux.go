@@ -14,8 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
-// confinement removes all rights that a command does not need from a thread, and so from all
-// that the thread becomes or starts. Nothing can be mounted afterwards.
+// confinement takes away the rights that a command does not need from a thread, and so from
+// all that the thread becomes or starts. Nothing can be mounted afterwards.
 type confinement struct {
 	world   *wire.World       // the world of the command
 	ruleset int               // Landlock ruleset; -1: none
@@ -46,10 +46,10 @@ func prepare(w *wire.World) (*confinement, error) {
 	})
 }
 
-// enter confines this thread, except for [limit].
+// enter applies all layers of the confinement to this thread, except for [limit].
 func (c *confinement) enter() error { return c.enterWithout("") }
 
-// enterWithout is enter without the layer with a name.
+// enterWithout does the same as enter without the layer of this name; "": with all layers.
 func (c *confinement) enterWithout(name string) error {
 	layers := []layer{
 		{"user", func() error { return become(c.world.UID, c.world.GID) }},
@@ -65,7 +65,7 @@ func (c *confinement) enterWithout(name string) error {
 	return applyLayers(slices.DeleteFunc(layers, func(l layer) bool { return l.name == name }))
 }
 
-// install installs the seccomp filter, and serves the renames of a staged command.
+// install installs the seccomp filter on this thread, and serves a staged command's renames.
 func (c *confinement) install() error {
 	if c.renamer != nil {
 		listener, err := seccomp.Listen(c.filter)
@@ -84,13 +84,11 @@ func (c *confinement) install() error {
 	return step(seccomp.Install(c.filter), "install the seccomp filter")
 }
 
-// layer is one layer of the confinement.
 type layer struct {
 	name  string
 	apply func() error
 }
 
-// applyLayers applies the layers in order, except for those that isOmitted names.
 func applyLayers(layers []layer) error {
 	for _, l := range layers {
 		if isOmitted(l.name) {
@@ -103,8 +101,8 @@ func applyLayers(layers []layer) error {
 	return nil
 }
 
-// limit sets the resource limits. It has to be called right before the command starts,
-// because it counts processes.
+// limit sets the resource limits of this process. It has to be called right before the command
+// starts: without a user namespace the limit of processes includes those that run now.
 func limit(w *wire.World) error {
 	if isOmitted("rlimits") {
 		return nil
@@ -158,7 +156,7 @@ func dropBoundingSet() error {
 	}
 }
 
-// become makes this thread the command's user, if it is root.
+// become makes this thread run as the command's user, if it runs as root.
 func become(uid, gid int) error {
 	if unix.Getuid() != 0 || uid == 0 && gid == unix.Getgid() {
 		return nil
@@ -184,7 +182,7 @@ func dropCapabilities() error {
 	return step(unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0]), "drop capabilities")
 }
 
-// presets are the configurations of Landlock by its ABI version.
+// presets are the library's sets of restrictions, by the ABI version of Landlock, from 1.
 var presets = []landlock.Config{
 	landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8, landlock.V9, landlock.V10, landlock.V11,
 }
@@ -199,8 +197,9 @@ const (
 	accessFile = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
 )
 
-// ruleset returns a Landlock ruleset that allows only the paths of the world. Unlike the
-// presets of the library it fails if the kernel has less than the host has found.
+// ruleset returns the descriptor of a Landlock ruleset that allows only the paths of the
+// world. Unlike the presets of the library it fails if the kernel has less than the host has
+// found.
 func ruleset(w *wire.World) (_ int, err error) {
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil {
@@ -212,8 +211,7 @@ func ruleset(w *wire.World) (_ int, err error) {
 	config := presets[min(abi, len(presets))-1]
 	attr := ll.RulesetAttr{HandledAccessFS: uint64(config.HandledAccessFS), HandledAccessNet: uint64(config.HandledAccessNet), Scoped: uint64(config.Scoped)}
 	if w.Namespaces {
-		// In its own network namespace the command reaches only its own servers and the
-		// proxy.
+		// In its own network namespace the command reaches only its own servers and the proxy.
 		attr.HandledAccessNet = 0
 	}
 	rules, err := ll.LandlockCreateRuleset(&attr, 0)

@@ -14,8 +14,8 @@ import (
 // command can exceed its limit.
 const countInterval = 100 * time.Millisecond
 
-// tooManyFiles reports whether the processes of the command together have more than limit
-// files open. Threads share the open files of their process; the seccomp filter ensures that.
+// tooManyFiles reports whether the processes of the command have more than limit files open
+// together. Threads share the open files of their process; the seccomp filter ensures that.
 func tooManyFiles(limit uint64) bool {
 	if isOmitted("open files") {
 		return false
@@ -41,12 +41,11 @@ func tooManyFiles(limit uint64) bool {
 	return false
 }
 
-// maxUnseen is the number of files that count for a process whose open files cannot be
-// listed.
+// maxUnseen is the number of open files assumed for a process whose files cannot be listed.
 const maxUnseen = 1024
 
-// processes returns the ids of the command's processes. These are all others in the pid
-// namespace of this process or, if it has none, its descendants.
+// processes returns the ids of the command's processes: all other processes in the pid
+// namespace of this one or, if it has none of its own, its descendants.
 func processes() (out []string) {
 	if os.Getpid() == 1 {
 		all, _ := names("/proc")

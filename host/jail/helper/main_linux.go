@@ -44,11 +44,10 @@ func main() {
 	}
 }
 
-// commandRan is set when a command has run.
+// commandRan is set when a command has been started.
 var commandRan bool
 
-// serve builds a world and runs a command there. It reports whether the jail has received the
-// result.
+// serve builds a world and runs a command there. False: the jail has not received the result.
 func serve(w *wire.World) bool {
 	built := build(w)
 	if wire.Send(wire.Socket, built) != nil || built.Err != "" {
@@ -94,7 +93,7 @@ type stepError struct {
 
 func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
 
-// step wraps an error in a stepError; nil stays nil.
+// step returns err as the error of a step with a name; nil stays nil.
 func step(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -102,7 +101,7 @@ func step(err error, format string, args ...any) error {
 	return &stepError{fmt.Sprintf(format, args...), err}
 }
 
-// failed returns the answer for an error.
+// failed returns the message to the jail for an error.
 func failed(err error) wire.Started {
 	if at, ok := errors.AsType[*stepError](err); ok {
 		return wire.Started{Step: at.step, Err: at.err.Error()}
@@ -110,14 +109,14 @@ func failed(err error) wire.Started {
 	return wire.Started{Step: "set up", Err: err.Error()}
 }
 
-// awaitCommand waits for the command. It reports whether the inner process, which would
-// become the command, still lives.
+// awaitCommand waits for the message with the command. It returns false if the inner process,
+// which would become the command, has ended meanwhile.
 func awaitCommand() bool {
 	p := poll(unix.PollFd{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP}, unix.PollFd{Fd: int32(innerSocket), Events: unix.POLLIN | unix.POLLRDHUP})
 	return p[1].Revents == 0
 }
 
-// poll waits until one of the descriptors has an event.
+// poll waits until one of the descriptors has an event, and returns p with the events.
 func poll(p ...unix.PollFd) []unix.PollFd {
 	for {
 		if _, err := unix.Poll(p, -1); err != unix.EINTR {
@@ -127,7 +126,7 @@ func poll(p ...unix.PollFd) []unix.PollFd {
 }
 
 // hide keeps the command, which runs as the same user, from inspecting and changing this
-// process. Becoming that user undoes it.
+// process. A later [become] undoes it.
 func hide() error {
 	if isOmitted("dumpable") {
 		return nil

@@ -44,21 +44,23 @@ func confineSignals() error {
 	return nil
 }
 
-// signalsConfined is set when [confineSignals] has succeeded.
+// signalsConfined is set after confineSignals has succeeded.
 var signalsConfined bool
 
-// killAll kills the command and all that it has started. Only the pid namespace or the domain
-// of [confineSignals] limits it, so only the main thread may call it. No process escapes by a
-// fork: the kernel kills in one step, and a fork is either before it or fails.
+// killAll kills the command and all that it has started. It kills every process in the pid
+// namespace or in the domain of [confineSignals], so only the main thread may call it. No
+// process escapes by a fork: the kernel kills in one step, and a fork is either before it or
+// fails.
 func killAll() {
 	if signalsConfined || os.Getpid() == 1 {
 		_ = unix.Kill(-1, unix.SIGKILL)
 	}
 }
 
-// reap waits for the command, kills the processes that it has left behind, and waits for
-// them. It kills the command if the host ends, or if the command has too many files open.
-// Orphans become children of this process, so without children no process is left.
+// reap waits for the command, kills the processes that it has left behind, and waits for them.
+// It kills the command if the jail's end of the socket is closed, or if the command has more
+// than mostFiles files open. Orphans become children of this process, so without children no
+// process is left.
 func reap(command int, mostFiles uint64) (out wire.Ended) {
 	type death struct {
 		pid    int

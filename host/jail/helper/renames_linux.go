@@ -23,8 +23,7 @@ import (
 type renamer struct {
 	jobs chan func() // run by a thread with the rights of the command
 
-	// moving is held while files are moved. When stop has locked it, nothing is moved any
-	// more.
+	// moving is held while files are moved. When stop has locked it, no more are moved.
 	moving sync.Mutex
 }
 
@@ -54,7 +53,7 @@ func (r *renamer) begin(c *confinement) error {
 	return <-entered
 }
 
-// stop waits for the current move, and prevents further moves.
+// stop waits for the file or directory that is being moved, and prevents further moves.
 func (r *renamer) stop() {
 	if r != nil {
 		r.moving.Lock()
@@ -86,7 +85,7 @@ const (
 	notifyContinue = 1
 )
 
-// serve answers the calls that arrive at a listener, until the command has ended.
+// serve answers the calls that arrive at the seccomp listener, until the command has ended.
 func (r *renamer) serve(listener int) {
 	unix.CloseOnExec(listener)
 	go func() {
@@ -117,13 +116,14 @@ func (r *renamer) serve(listener int) {
 	}()
 }
 
-// place is a name in an open directory.
+// place is a name in a directory, which is an open descriptor.
 type place struct {
 	dir  int
 	name string
 }
 
-// answer carries out a call. done is false if the kernel has to do it.
+// answer carries out a call and returns its error number. done is false if the kernel has to
+// carry out the call instead.
 func (r *renamer) answer(listener int, n *notification) (_ unix.Errno, done bool) {
 	here := int32(unix.AT_FDCWD)
 	from, to := [2]uint64{uint64(uint32(here)), n.args[0]}, [2]uint64{uint64(uint32(here)), n.args[1]}
@@ -161,7 +161,7 @@ func (r *renamer) answer(listener int, n *notification) (_ unix.Errno, done bool
 	return unix.EIO, true
 }
 
-// errLeaveToKernel means that the kernel can do a call, or refuses it properly.
+// errLeaveToKernel is returned if the kernel has to carry out the call.
 const errLeaveToKernel = unix.Errno(0xfff)
 
 // openLookupStart opens the directory at which the lookup of a call's name begins, and
@@ -182,7 +182,8 @@ func openLookupStart(pid uint32, arg [2]uint64) (start int, rest string, err err
 	return start, name, err
 }
 
-// renameAt does a rename if a directory is involved; otherwise it returns errLeaveToKernel.
+// renameAt carries out a rename that the kernel may refuse: of a directory, or between two
+// names of one file. For all others it returns errLeaveToKernel.
 func renameAt(a int, aName string, b int, bName string, flags uint) error {
 	from, err := openPlace(a, aName)
 	if err != nil {
@@ -221,8 +222,8 @@ func openPlace(start int, name string) (place, error) {
 	return place{dir, last}, err
 }
 
-// readString reads a string from the memory of a process. It reads page by page, because the
-// page after the string may not exist.
+// readString reads a string that ends with NUL from the memory of a process. It reads page by
+// page, because the page after the string may not exist.
 func readString(pid int, addr uintptr) (string, error) {
 	const page = 4096
 	var out []byte
@@ -241,7 +242,6 @@ func readString(pid int, addr uintptr) (string, error) {
 	return "", unix.ENAMETOOLONG
 }
 
-// isHardlinked reports whether the file at a place has several names.
 func isHardlinked(p place) bool {
 	var st unix.Stat_t
 	return unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Nlink > 1
@@ -252,7 +252,7 @@ func isDir(p place) bool {
 	return unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// rename does a renameat2, even if the kernel answers EXDEV for a directory.
+// rename renames like renameat2. After EXDEV for a directory it moves that file by file.
 func rename(from, to place, flags uint) error {
 	err := unix.Renameat2(from.dir, from.name, to.dir, to.name, flags)
 	if err != unix.EXDEV {
@@ -283,11 +283,10 @@ func rename(from, to place, flags uint) error {
 	return removeEmpty(from)
 }
 
-// tempName returns a new name for a temporary directory.
 func tempName() string { return ".stockade-" + rand.Text() + ".tmp" }
 
-// makeReplaceable returns the error that a rename of a directory to a name must have, or nil.
-// It removes an empty directory of this name.
+// makeReplaceable prepares a rename of the directory at from to the place to: it removes an
+// empty directory there. Its error is the error that the rename must have.
 func makeReplaceable(from, to place, flags uint) error {
 	var source, target unix.Stat_t
 	if err := unix.Fstatat(from.dir, from.name, &source, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -332,8 +331,9 @@ func makeReplaceable(from, to place, flags uint) error {
 	return unix.Unlinkat(to.dir, to.name, unix.AT_REMOVEDIR)
 }
 
-// move makes a directory and moves the content of another directory. The source stays, with
-// its empty directories. If move fails, it moves everything back.
+// move makes a directory at the place to, and moves the content of the directory at from
+// there. That directory stays, with its empty directories. If move fails, everything is moved
+// back.
 func move(from, to place) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(from.dir, from.name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -380,7 +380,7 @@ func move(from, to place) error {
 	return firstErr(unix.Fchmod(target, st.Mode&0o777), unix.UtimesNanoAt(to.dir, to.name, times, unix.AT_SYMLINK_NOFOLLOW))
 }
 
-// moveBack undoes one move. If from is a directory, its source may still exist.
+// moveBack undoes the move of one name. If it is a directory, to may still exist.
 func moveBack(from, to place) {
 	if unix.Renameat2(from.dir, from.name, to.dir, to.name, unix.RENAME_NOREPLACE) != nil && isDir(from) {
 		_ = move(from, to)

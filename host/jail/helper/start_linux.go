@@ -14,7 +14,7 @@ import (
 )
 
 // listen opens the socket of the proxy, on the loopback of the command's network namespace,
-// where nobody else can reach it.
+// where nobody else can reach it. It returns the descriptor and the port.
 func listen() (fd, port int, err error) {
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -45,10 +45,10 @@ func loopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifreq)
 }
 
-// starter starts the command in a world, with descriptors for its output.
+// starter starts the command c. stdout and stderr are the descriptors for its output.
 type starter func(c *wire.Command, stdout, stderr int) (pid int, err error)
 
-// prepareStart does the part of the start that does not need the command.
+// prepareStart does the part of the start that does not need to know the command.
 func prepareStart(w *wire.World) (starter, error) {
 	switch {
 	case w.NewRoot:
@@ -65,8 +65,9 @@ func prepareStart(w *wire.World) (starter, error) {
 	return prepareStartInner(w)
 }
 
-// prepareStartHere prepares this process to start the command. In its pid namespace no
-// process can inspect it, and its end ends all others. Only its main thread is confined.
+// prepareStartHere prepares this process to start the command as its child, in a pid
+// namespace. There no process can inspect this process, and its end ends all others. Only its
+// main thread is confined.
 func prepareStartHere(w *wire.World) (starter, error) {
 	if os.Getpid() != 1 {
 		return nil, step(errors.New("it is not the first process"), "enter a pid namespace")
@@ -92,8 +93,8 @@ func prepareStartHere(w *wire.World) (starter, error) {
 	}, err
 }
 
-// innerSocket is the socket of the process that waits to become the command; -1: there is
-// none.
+// innerSocket is our end of the socket to the inner process, which waits to become the
+// command; -1: there is none.
 var innerSocket = -1
 
 // prepareStartInner starts an inner process, which confines itself and becomes the command.
@@ -179,7 +180,7 @@ func becomeCommand() {
 	os.Exit(1)
 }
 
-// withPort puts the port of the proxy into the environment.
+// withPort replaces wire.PortMark in the environment by the port of the proxy.
 func withPort(env []string, port int) []string {
 	out := make([]string, len(env))
 	for i, v := range env {

@@ -41,7 +41,7 @@ func build(w *wire.World) wire.Ready {
 	return out
 }
 
-// privateDir is the directory that [makePrivateDirs] has made; "": none.
+// privateDir is the directory that makePrivateDirs has made; "": none.
 var privateDir string
 
 // makePrivateDirs makes the command's own directories, with the initial files of its home, if
@@ -71,8 +71,8 @@ func makePrivateDirs(w *wire.World) error {
 	return firstErr(err, os.MkdirAll(masks, 0o700), os.Chmod(masks, 0), os.Mkdir(path.Join(w.Masks, "empty"), 0o755), os.Chmod(path.Join(w.Masks, "empty"), 0o755), os.WriteFile(path.Join(w.Masks, "file"), nil, 0))
 }
 
-// newRoot builds a root directory with the files of the world, and enters it. r receives the
-// layers that could not be mounted, and the files that were found.
+// newRoot builds a root directory with the files of the world, and makes it the root of this
+// process. It fills NoLayers and Found of r.
 func newRoot(w *wire.World, r *wire.Ready) error {
 	r.Found, r.NoLayers = make([][2]uint64, len(w.Binds)), map[string]string{}
 	found := func(i int, place int) {
@@ -205,16 +205,17 @@ func newRoot(w *wire.World, r *wire.Ready) error {
 	return nil
 }
 
-// resolver makes programs send name queries over TCP to an unused address, because the
-// network's counters record that. Commands have no UDP.
+// resolver is the resolv.conf of commands. It makes programs send name queries over TCP to an
+// unused address, because the network's counters record that. Commands have no UDP.
 const resolver = "# A command reaches no name server.\nnameserver 192.0.2.1\noptions use-vc attempts:1 timeout:1\n"
 
 // maskedProcFiles are files of /proc about other users and their processes: keys, and what
 // processes wait for.
 var maskedProcFiles = []string{"keys", "key-users", "timer_list", "sched_debug", "latency_stats"}
 
-// limitInotify limits the command to half of the user's inotify instances and watches, which
-// also count outside. If it fails, the command runs without this limit.
+// limitInotify limits the command to half of the user's inotify instances and watches; those
+// outside also count. proc is the path of /proc. If it fails, the command runs without this
+// limit.
 func limitInotify(proc string) {
 	for _, name := range []string{"instances", "watches"} {
 		text, err := os.ReadFile(proc + "/sys/fs/inotify/max_user_" + name)
@@ -234,7 +235,7 @@ func firstErr(errs ...error) error {
 	return nil
 }
 
-// openNoLinks opens a name with O_PATH. No part of the name may be a link.
+// openNoLinks opens a file with O_PATH. It fails if a part of the name is a symbolic link.
 func openNoLinks(name string) (int, error) {
 	for {
 		fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
@@ -244,8 +245,9 @@ func openNoLinks(name string) (int, error) {
 	}
 }
 
-// cloneBind returns a copy of the mounts at a bind and below, with the attributes for the
-// world; -1: an optional bind is missing. found, if not nil, is called with the opened file.
+// cloneBind returns the descriptor of a copy of the mounts at a bind and below, with the
+// attributes for the world; -1: an optional bind is missing. found, if not nil, is called with
+// the opened file.
 func cloneBind(b wire.Bind, found func(place int)) (int, error) {
 	place, err := openNoLinks(b.Path)
 	if err == unix.ENOENT && b.Optional {
@@ -285,7 +287,7 @@ func clone(place int, attr uint64) (int, error) {
 	return fd, nil
 }
 
-// attach mounts a tree at a name below the new root.
+// attach mounts a tree at a path in the new root.
 func attach(tree int, name string) error {
 	defer unix.Close(tree)
 	var st unix.Stat_t
@@ -350,7 +352,7 @@ func overlay(l wire.Layer, found func(place int)) (int, error) {
 	return fd, step(err, "fsmount")
 }
 
-// cover mounts over files that the command may not open, change or move.
+// cover mounts over the files of c that the command may not open, change or move.
 func cover(w *wire.World, c *wire.Command) error {
 	for _, names := range []struct {
 		paths []string
@@ -393,8 +395,7 @@ func cover(w *wire.World, c *wire.Command) error {
 	return nil
 }
 
-// mask mounts the file of masks, or its directory dir, over a file or directory, if that
-// exists.
+// mask mounts masks/file, or masks+dir over a directory, over name. It skips a missing name.
 func mask(masks, dir, name string) error {
 	place, err := openNoLinks(name)
 	if err == unix.ENOENT {
@@ -424,7 +425,7 @@ func mask(masks, dir, name string) error {
 	return mountOver(tree, place)
 }
 
-// mountOver mounts a tree over an open file or directory, and closes the tree.
+// mountOver mounts a tree over the open file or directory place, and closes the tree.
 func mountOver(tree, place int) error {
 	defer unix.Close(tree)
 	return unix.MoveMount(tree, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)

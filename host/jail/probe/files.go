@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// work lists abilities that a command needs in its workspace.
+// work lists the things that a command must be able to do in its workspace.
 var work = []probe{
 	{"write a file", func(s Spec) error { return os.WriteFile(s.ownFile("work"), []byte("work"), 0o600) }},
 	{"rename to another directory", func(s Spec) error {
@@ -27,7 +27,7 @@ var work = []probe{
 	}},
 }
 
-// files lists attacks on files outside of the jail. Each attack has a file with its name.
+// files lists attacks on files outside of the jail; the victim has a file with each name.
 var files = []probe{
 	{"create", func(s Spec) error { return write(s.file("create"), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY) }},
 	{"truncate", func(s Spec) error { return unix.Truncate(s.file("truncate"), 0) }},
@@ -113,7 +113,7 @@ var files = []probe{
 
 const xattr = "user.stockade"
 
-// write opens a file, and writes to it if the flags allow it.
+// write opens a file and, if the flags allow it, writes to it.
 func write(path string, flags int) error {
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -126,7 +126,7 @@ func write(path string, flags int) error {
 	return err
 }
 
-// read reads a file, which must contain the secret.
+// read reads a file. It is an error if the file does not contain the secret.
 func (s Spec) read(path string) error {
 	got, err := os.ReadFile(path)
 	if err == nil && string(got) != s.Secret {
@@ -135,7 +135,7 @@ func (s Spec) read(path string) error {
 	return stripPath(err)
 }
 
-// stripPath removes the long path from an error.
+// stripPath returns an error without its long path.
 func stripPath(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {

@@ -134,7 +134,8 @@ var kernel = []probe{
 	}},
 }
 
-// descriptor returns the error of a system call that opens a descriptor, and closes it.
+// descriptor returns the error of a system call that opens a descriptor; if none, it closes
+// fd.
 func descriptor(fd, _ uintptr, errno unix.Errno) error {
 	switch errno {
 	case 0:
@@ -145,7 +146,7 @@ func descriptor(fd, _ uintptr, errno unix.Errno) error {
 	return errno
 }
 
-// anyOf returns nil if one of the ways succeeds, and otherwise the first error.
+// anyOf returns nil if one of the ways succeeds, and otherwise the error of the first.
 func anyOf(ways ...func() error) (first error) {
 	for _, way := range ways {
 		err := way()
@@ -159,7 +160,6 @@ func anyOf(ways ...func() error) (first error) {
 	return first
 }
 
-// mountHere mounts a file system in the workspace, and unmounts it.
 func mountHere() error {
 	if err := unix.Mkdir("probe-mount", 0o700); err != nil && err != unix.EEXIST {
 		return err

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networks lists attacks on ports and sockets of the victim, and on ways out that have no
-// port.
+// networks lists attacks on ports and sockets of the victim, and ways to send without a port.
 var networks = []probe{
 	{"tcp", func(s Spec) error { return connect(unix.AF_INET, unix.SOCK_STREAM, 0, local(s.Ports["tcp"])) }},
 	{"mptcp", func(s Spec) error {
@@ -69,7 +68,7 @@ func local(port int) unix.Sockaddr {
 	return &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
 }
 
-// withSocket calls do with a new socket; nil: opening the socket is enough.
+// withSocket opens a socket and calls do, if not nil, with the socket.
 func withSocket(family, kind, protocol int, do func(fd int) error) error {
 	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
 	switch err {

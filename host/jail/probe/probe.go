@@ -32,10 +32,10 @@ const Command = "jail-probe"
 // Outcome is the end of a probe.
 type Outcome string
 
-// The outcomes. For [Work], Succeeded is the good one.
+// The outcomes. An attack should be Blocked, and a probe of [Work] should be Succeeded.
 const (
 	Blocked    Outcome = "held"       // an error stopped the probe
-	Succeeded  Outcome = "succeeded"  //
+	Succeeded  Outcome = "succeeded"  // the probe did what it tried
 	Impossible Outcome = "impossible" // the machine lacks something that the probe needs
 )
 
@@ -43,7 +43,7 @@ const (
 type Result struct {
 	Probe   string  `json:"probe"`
 	Outcome Outcome `json:"outcome"`
-	Why     string  `json:"why,omitempty"` // the error
+	Why     string  `json:"why,omitempty"` // error of the probe; "": it succeeded
 }
 
 // Spec describes the victim to the probes. It is passed as JSON on a command line.
@@ -64,12 +64,12 @@ type Spec struct {
 // file returns the path of the victim's file for one attack.
 func (s Spec) file(probe string) string { return s.Outside + "/" + probe }
 
-// ownFile returns the path of a file of the attacker, in the workspace.
+// ownFile returns the path of a file of the probe itself, in the workspace.
 func (s Spec) ownFile(name string) string { return "probe-" + s.ID + "-" + name }
 
 func (s Spec) socket() string { return s.Outside + "/socket" }
 
-// abstract returns the name of a socket that is no file.
+// abstract returns the name of the victim's abstract Unix socket, which is no file.
 func (s Spec) abstract() string { return "@stockade-" + s.ID }
 
 func (s Spec) sharedFile() string { return "/dev/shm/stockade-" + s.ID }
@@ -79,7 +79,7 @@ type impossible string
 
 func (i impossible) Error() string { return string(i) }
 
-// probe is one attempt. run returns nil if it succeeds.
+// probe is one attempt. run returns nil if the attempt succeeds.
 type probe struct {
 	name string
 	run  func(Spec) error
@@ -100,8 +100,8 @@ func names(of []probe) (out []string) {
 	return out
 }
 
-// Main runs the arguments after [Command], and returns the exit code. An attack prints lines
-// of JSON, one [Result] each.
+// Main carries out the arguments after [Command], and returns the exit code. An attack prints
+// its results: lines of JSON, one [Result] each.
 func Main(args []string) int {
 	runtime.LockOSThread() // attacks that end with their thread, such as ptrace, last until the process ends
 	var err error
@@ -143,8 +143,8 @@ func probeAll(text string) error {
 	return nil
 }
 
-// Read reads the output of a probing process, by the names of the probes. It fails if a
-// result is missing: a process that was killed early has proved nothing.
+// Read parses the output of a probing process. The results are by name of the probe. It is an
+// error if a result is missing: a process that was killed early has proved nothing.
 func Read(output []byte) (map[string]Result, error) {
 	results := map[string]Result{}
 	known := slices.Concat(Work(), Attacks())

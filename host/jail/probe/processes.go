@@ -133,10 +133,9 @@ var processes = []probe{
 	}},
 }
 
-// proc returns the path of a file of the victim's process in /proc.
 func (s Spec) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", s.Victim, name) }
 
-// find returns an error unless a file contains the secret.
+// find returns an error if a file does not contain the secret.
 func (s Spec) find(path string) error {
 	got, err := os.ReadFile(path)
 	if err == nil && !bytes.Contains(got, []byte(s.Secret)) {

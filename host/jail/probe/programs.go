@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exit codes of an inner process; the error is on its output.
+// Exit codes of an inner process, which prints its error.
 const (
 	innerSucceeded  = 0
 	innerBlocked    = 10
@@ -66,15 +66,14 @@ func innerMain(name string) int {
 
 const self = "/proc/self/exe"
 
-// patience limits the time of programs that have nothing to do.
+// patience limits the time of programs that wait for nothing; then they are killed.
 const patience = 5 * time.Second
 
-// command returns a process that ends with the jail at the latest.
+// command returns a command. The jail kills its process at the latest when the probe ends.
 func command(path string, args ...string) *exec.Cmd {
 	return exec.CommandContext(context.Background(), path, args...)
 }
 
-// startInner runs an inner process, and returns the error of its probe.
 func startInner(name string, attr *syscall.SysProcAttr) error {
 	cmd := command(self, Command, "inner", name)
 	cmd.SysProcAttr = attr
@@ -105,7 +104,7 @@ func namespaces(flags uintptr) *syscall.SysProcAttr {
 	}
 }
 
-// find returns the path of the first name that is a program; "": none is.
+// find returns the path of the first of the names that is a program; "": none is.
 func find(names ...string) string {
 	for _, name := range names {
 		for _, dir := range []string{"/usr/bin/", "/bin/"} {
@@ -143,7 +142,7 @@ func setUID() error {
 	return nil
 }
 
-// su becomes another user: root or, if this is root, nobody.
+// su makes this process another user: root or, if it is root, nobody.
 func su() error {
 	path := find("su")
 	if path == "" {
@@ -167,7 +166,7 @@ func su() error {
 }
 
 // firstWords starts a program without a terminal, so that it asks on its streams, and returns
-// its first output. The program lives until the caller calls end.
+// its first output. The program runs until the caller calls end.
 func firstWords(cmd *exec.Cmd) (output string, end func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -199,7 +198,6 @@ func firstWords(cmd *exec.Cmd) (output string, end func(), err error) {
 	return strings.TrimSpace(string(words[:n])), end, nil
 }
 
-// execMemory runs a program from a file in memory.
 func execMemory() error {
 	program, err := os.ReadFile(find("true"))
 	if err != nil {

@@ -30,22 +30,20 @@ type Run func(ctx context.Context, dir string, args ...string) error
 type Victim struct {
 	spec      Spec
 	workspace string
-	ended     chan error // result of the process
+	ended     chan error // receives the error of the victim's process when it ends
 
-	listeners map[string]int // sockets that no probe may reach, by the names of the probes that try
-	before    state          // state when it was set up
-	undo      []func()       // steps that Close takes, the last first
+	listeners map[string]int // descriptors of sockets that no probe may reach, by the names of the probes that try
+	before    state          // state of the victim when it was set up
+	undo      []func()       // steps of Close, in reverse order
 }
 
-// state holds all that a probe could change.
 type state struct {
 	files    map[string]file
 	priority int
-	limits   string // as /proc shows them to everybody
+	limits   string // text of /proc/PID/limits
 	cpus     unix.CPUSet
 }
 
-// file is a file of the victim.
 type file struct {
 	content, xattr string
 	mode           uint32
@@ -53,10 +51,10 @@ type file struct {
 	changed        int64 // mtime, seconds
 }
 
-// NewVictim sets up the outside of a jail: files in a new directory below dir, which the jail
-// must not reach, a process that run starts, and ports and sockets. dir and workspace are
-// absolute; dir has at most 80 bytes, for a socket. workspace is the working directory of the
-// probes. [Victim.Close] removes all except for files that the probes left there.
+// NewVictim sets up the outside of a jail: files in a new directory below dir, a process that
+// run starts, and ports and sockets. The jail must not reach any of them. dir and workspace
+// are absolute; dir has at most 80 bytes, for a socket. workspace is the working directory of
+// the probes. [Victim.Close] removes all except for files that the probes left there.
 func NewVictim(dir, workspace string, run Run) (_ *Victim, err error) {
 	v := &Victim{workspace: workspace, listeners: map[string]int{}, ended: make(chan error, 1)}
 	defer func() {
@@ -106,7 +104,7 @@ func NewVictim(dir, workspace string, run Run) (_ *Victim, err error) {
 	return v, err
 }
 
-// memory makes the memory that others could map.
+// memory makes memory of this process that other processes could map.
 func (v *Victim) memory() (err error) {
 	if err := os.WriteFile(v.spec.sharedFile(), []byte(v.spec.Secret), 0o600); err != nil {
 		return err
@@ -234,8 +232,8 @@ func (v *Victim) Args() []string {
 	return []string{Command, "attack", string(text)}
 }
 
-// Check returns the damage to the victim, by the names of the probes that did it. Probes
-// without visible damage are missing.
+// Check returns the damage to the victim in words, by the names of the probes that did it.
+// Probes without visible damage are missing.
 func (v *Victim) Check() (map[string]string, error) {
 	done := map[string]string{}
 	now, err := v.state()
@@ -288,7 +286,7 @@ func (v *Victim) Check() (map[string]string, error) {
 	return done, nil
 }
 
-// reached reports whether a probe connected to a socket, or sent data to it.
+// reached reports whether somebody has connected to a socket, or sent data to it.
 func reached(fd int) bool {
 	if conn, _, err := unix.Accept4(fd, unix.SOCK_CLOEXEC); err == nil {
 		_ = unix.Close(conn)
@@ -300,8 +298,8 @@ func reached(fd int) bool {
 	return err != unix.EAGAIN
 }
 
-// state returns the current state. If the process has ended it returns an error, and the
-// state of the files.
+// state returns the current state of the victim. If its process has ended, there is an error,
+// and only the state of the files.
 func (v *Victim) state() (s state, err error) {
 	s.files = v.files()
 	pid := v.spec.Victim
@@ -325,7 +323,7 @@ func (v *Victim) state() (s state, err error) {
 	return s, err
 }
 
-// files returns the files of the victim, by name.
+// files returns the states of the victim's files, by name.
 func (v *Victim) files() map[string]file {
 	out := map[string]file{}
 	entries, _ := os.ReadDir(v.spec.Outside)
@@ -347,14 +345,14 @@ func (v *Victim) files() map[string]file {
 	return out
 }
 
-// Close ends the process, closes the ports and removes the files outside.
+// Close ends the victim's process, closes the ports and removes the files outside.
 func (v *Victim) Close() {
 	for _, undo := range slices.Backward(v.undo) {
 		undo()
 	}
 }
 
-// CopySelf copies this program to a path, for probes.
+// CopySelf copies this program to the file name, for a jail that runs probes.
 func CopySelf(name string) error {
 	from, err := os.Open(self)
 	if err != nil {

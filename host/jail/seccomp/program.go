@@ -25,7 +25,7 @@ const (
 	equal   = unix.BPF_JEQ
 	above   = unix.BPF_JGT
 	atLeast = unix.BPF_JGE
-	anyOf   = unix.BPF_JSET // one of the bits is set
+	anyOf   = unix.BPF_JSET // at least one of the bits is set
 )
 
 var (
@@ -41,7 +41,7 @@ func load(offset uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 }
 
-// argument loads the lower half of an argument: the whole value of an int.
+// argument loads the lower half of the argument i of the call: the whole value of an int.
 func argument(i uint32) unix.SockFilter { return load(offsetArgs + 8*i) }
 
 func masked(bits uint32) unix.SockFilter {
@@ -58,14 +58,15 @@ func unless(test uint16, k uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, K: k, Jt: 1}
 }
 
-// actions maps the numbers of system calls to programs. Each program ends with a result.
+// actions maps the numbers of system calls to programs, which decide about the call.
 type actions map[uint32]program
 
 func (a actions) on(call uint32, what ...unix.SockFilter) { a[call] = what }
 
-// search returns a program that finds the loaded number among numbers by binary search, and
-// allows other calls. The kernel runs the program for every number when it is installed, and
-// for calls that depend on their arguments.
+// search returns a program that finds the number of the call among numbers by binary search,
+// and runs the program for it. It allows other calls. For each number the kernel tries the
+// program once when it is installed, and runs it later only for calls that depend on their
+// arguments.
 func (a actions) search(numbers []uint32) program {
 	if len(numbers) == 1 {
 		what := a[numbers[0]]

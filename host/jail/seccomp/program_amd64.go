@@ -6,14 +6,13 @@ import "golang.org/x/sys/unix"
 
 const arch = unix.AUDIT_ARCH_X86_64
 
-// killForeignABI kills processes that use the call numbers of x32, which has the same
-// architecture.
+// killForeignABI kills processes that use the call numbers of x32, which has the same arch.
 var killForeignABI = program{onlyIf(anyOf, 1<<30), kill}
 
 // deniedOnArch lists denied calls that only this architecture has.
 var deniedOnArch = [...]uint32{unix.SYS_IOPL, unix.SYS_IOPERM}
 
-// addOldCalls adds the calls that newer architectures do not have.
+// addOldCalls adds programs for the calls that newer architectures do not have.
 func (p actions) addOldCalls(opts Options) {
 	if opts.Renames {
 		p.notifyRenames(unix.SYS_RENAME)

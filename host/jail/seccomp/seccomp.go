@@ -40,8 +40,8 @@ const setID = unix.S_ISUID | unix.S_ISGID
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// creates are the flags with which open uses its mode. Without them the mode is an undefined
-// register.
+// creates are the flags of open with which its argument mode is used. Without them that
+// argument is undefined.
 const creates = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 
 // lastCall is the newest call that was assessed for the lists below.
@@ -86,7 +86,7 @@ var processCalls = [...]uint32{
 	unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR,
 }
 
-// Filter returns the program for a command with the options.
+// Filter returns the filter for a command with the options.
 func Filter(opts Options) []unix.SockFilter {
 	p := actions{}
 	for _, call := range denied {
@@ -157,7 +157,7 @@ func (p actions) sockets(opts Options) {
 		fail(unix.EACCES))
 }
 
-// restrictShared restricts a command among the other processes of its user.
+// restrictShared keeps a command without namespaces from changing other processes of its user.
 func (p actions) restrictShared() {
 	for _, call := range deniedShared {
 		p.on(call, fail(unix.EPERM))
@@ -171,8 +171,8 @@ func (p actions) restrictShared() {
 
 const ioprioProcess = 1
 
-// onlySelf allows only pid 0 in calls with two arguments: the kind of an id (process, group
-// or user), then the id. process is the kind for processes.
+// onlySelf allows only pid 0 in calls whose first two arguments are the kind of an id
+// (process, group or user) and the id. process is the number of the kind for processes.
 func onlySelf(process uint32) program {
 	return program{
 		argument(0), unless(equal, process), fail(unix.EPERM),
@@ -180,18 +180,19 @@ func onlySelf(process uint32) program {
 	}
 }
 
-// noSetID refuses set-id bits in the mode, which is argument i.
+// noSetID refuses calls with set-id bits in the mode, which is argument i.
 func noSetID(i uint32) program {
 	return program{argument(i), onlyIf(anyOf, setID), fail(unix.EPERM), allow}
 }
 
-// noSetIDOpen is noSetID for calls whose mode counts only with certain flags.
+// noSetIDOpen does the same as noSetID for calls that use their mode only with the flags of
+// creates. flags and mode are the indexes of these arguments.
 func noSetIDOpen(flags, mode uint32) program {
 	return append(program{argument(flags), unless(anyOf, creates), allow}, noSetID(mode)...)
 }
 
-// noDevice refuses set-id bits in the mode, which is argument i, and types other than regular
-// file, named pipe and socket.
+// noDevice refuses calls with set-id bits in the mode, which is argument i, and with types
+// other than regular file, named pipe and socket.
 func noDevice(i uint32) program {
 	p := program{argument(i), onlyIf(anyOf, setID), fail(unix.EPERM), masked(unix.S_IFMT)}
 	for _, kind := range []uint32{0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK} {

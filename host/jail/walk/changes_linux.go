@@ -14,8 +14,8 @@ import (
 // Changes describes the differences below the writable roots.
 type Changes struct {
 	Created, Modified, Removed List
-	// Closed and Secrets are special paths that are new, or that became special because of
-	// new neighbours. Closed files that were moved with their directory are not included.
+	// Closed and Secrets are special paths that are new, or that became special because of new
+	// neighbours. Closed files that were moved with their directory are not included.
 	Closed, Secrets Specials
 	// Unsure are changed closed paths in directories that the first walk did not read.
 	// Restore leaves them as they are.
@@ -26,16 +26,16 @@ type Changes struct {
 	Complete bool
 	Unread   []string
 
-	now       *Snapshot
-	newClosed []int32 // indexes of the entries in Closed
+	now       *Snapshot // result of the second walk
+	newClosed []int32   // indexes in now.entries of the entries in Closed
 }
 
-// List lists files by name, directory by directory. A directory that is completely new or
-// gone is one entry.
+// List holds changed files, directory by directory and by name. A directory that is completely
+// new or gone is one entry.
 type List struct {
-	Entries []Entry // the first 1,000
-	Count   int     // number of all entries
-	Files   int     // number of all files, including those in directories
+	Entries []Entry // the first 1,000 entries
+	Count   int     // number of all entries, also of those that Entries lacks
+	Files   int     // number of files in all entries, including those in directories
 }
 
 // Entry is an entry of a [List].
@@ -45,7 +45,7 @@ type Entry struct {
 	Files int // number of files in the directory, at any depth
 }
 
-// Specials holds the first 1,000 special paths of a kind, and their number.
+// Specials holds the first 1,000 special paths of a kind (Found), and counts all (Count).
 type Specials struct {
 	Found []Found
 	Count int
@@ -62,9 +62,11 @@ func (l *List) add(e Entry) {
 	}
 }
 
-// Changes walks again and compares by name. A file counts as modified if it is another file,
-// or if its change time differs. If the first walk did not read the change time, the file is
-// modified if that is t0 or later. Directories do not count as modified, only their content.
+// Changes walks again and compares by name. t0 is the start of the command. A file counts as
+// modified if it is another file, or if its change time differs. If the first walk did not
+// read the change time, a file counts if it changed at t0 or later. Directories do not count
+// as modified, only their content. The error is as in [Scan], or means that a root was
+// replaced.
 func (s *Snapshot) Changes(ctx context.Context, t0 time.Time, budget Budget) (Changes, error) {
 	now := &Snapshot{masked: s.masked}
 	roots := make([]Root, len(s.roots))
@@ -90,8 +92,8 @@ func errReplaced(name string) error {
 	return fmt.Errorf("walk %s: it was replaced by another directory", name)
 }
 
-// comparison is a comparison in progress. It clears the flags of entries that were special
-// before.
+// comparison compares two walks. It clears the flags of entries that were special before, so
+// that only new special paths keep theirs.
 type comparison struct {
 	before, now *Snapshot
 	inodes      bool
@@ -126,8 +128,8 @@ func (c *comparison) compareDirs(b, n int32) {
 	}
 }
 
-// compareEntry compares two entries with the same name. It returns false if one was replaced
-// by something else, which counts as removed and created.
+// compareEntry compares two entries with the same name, was in directory b and is in n. False:
+// the file was replaced by something else, which counts as removed and created.
 func (c *comparison) compareEntry(b, n, was, is int32) bool {
 	e, f := &c.before.entries[was], &c.now.entries[is]
 	another := c.inodes && e.ino != f.ino && !c.before.dirs[b].foreign && !c.now.dirs[n].foreign
@@ -156,7 +158,7 @@ func (c *comparison) compareEntry(b, n, was, is int32) bool {
 	return true
 }
 
-// addRemoved adds an entry that is gone from directory n.
+// addRemoved adds the old entry was to Removed, if the second walk has read all of n.
 func (c *comparison) addRemoved(n, was int32) {
 	if c.now.dirs[n].partial {
 		return
@@ -165,7 +167,8 @@ func (c *comparison) addRemoved(n, was int32) {
 	c.out.Removed.add(Entry{c.before.path(was), e.kind == unix.DT_DIR, c.before.files(e)})
 }
 
-// addCreated adds an entry that directory b of the first walk does not have.
+// addCreated adds the new entry is to Created. If the first walk has not read all of directory
+// b, the entry may have been there: a changed file is added to Modified.
 func (c *comparison) addCreated(b, is int32) {
 	f := &c.now.entries[is]
 	if c.before.dirs[b].partial {
@@ -181,7 +184,7 @@ func (c *comparison) addCreated(b, is int32) {
 	c.out.Created.add(Entry{c.now.path(is), f.kind == unix.DT_DIR, c.now.files(f)})
 }
 
-// markUnknown marks all entries of a directory that the first walk did not read.
+// markUnknown calls markUnsure for all entries below directory n, which was not read before.
 func (c *comparison) markUnknown(n int32) {
 	for i := c.now.dirs[n].first; i < c.now.dirs[n].end; i++ {
 		c.markUnsure(i)
@@ -191,7 +194,7 @@ func (c *comparison) markUnknown(n int32) {
 	}
 }
 
-// markUnsure adds a changed closed entry to Unsure.
+// markUnsure adds an entry to Unsure if it is closed and was changed, and clears its flags.
 func (c *comparison) markUnsure(is int32) {
 	f := &c.now.entries[is]
 	if f.flags&isClosed != 0 && f.flags&isChanged != 0 {
@@ -200,7 +203,6 @@ func (c *comparison) markUnsure(is int32) {
 	f.flags &^= isSpecial
 }
 
-// findNewSpecials finds entries that are special now and were not before.
 func (c *comparison) findNewSpecials() {
 	type file struct{ dev, ino uint64 }
 	closed := map[file]*entry{}

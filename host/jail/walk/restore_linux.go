@@ -15,9 +15,9 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-const (
-	maxSavedBytes = 1 << 20
-)
+// maxSavedBytes is the default limit of the saved files together, and the limit of the saved
+// links together, in bytes; more are an error.
+const maxSavedBytes = 1 << 20
 
 // savedFile is a closed file or link as it was before the command.
 type savedFile struct {
@@ -67,7 +67,7 @@ func (s *Snapshot) saveContent(kind uint8, maxBytes int) (err error) {
 	return err
 }
 
-// inDir calls do with an opened directory of the walk.
+// inDir opens directory d of the walk, following no links, calls do with it, and closes it.
 func (s *Snapshot) inDir(d int32, do func(fd int) error) error {
 	rel, r := s.rel(d)
 	below, fi, err := rootedfs.Open(r.path)
@@ -139,7 +139,7 @@ type Restored struct {
 	Failed          Notes // files that could not be removed or restored, with the errors
 }
 
-// Notes holds the first 1,000 notes of a kind, and their number.
+// Notes holds the first 1,000 notes of a kind, and the number of all (Count).
 type Notes struct {
 	Notes []Note
 	Count int
@@ -210,10 +210,10 @@ func (s *Snapshot) Restore(c Changes) Restored {
 	return out
 }
 
-// errStays means that a file or directory stays.
+// errStays means that [Snapshot.Restore] does not remove a file or directory.
 var errStays = errors.New("it holds what stays")
 
-// whyDangerous returns the reason why a new closed file cannot stay, or nil.
+// whyDangerous returns the reason why a new closed file must be removed; nil: it may stay.
 func (s *Snapshot) whyDangerous(fd int, e *entry, name string) error {
 	found, _ := s.rules(e.dir).Find(name)
 	git := found.ReadOnly == nil || found.ReadOnly.OfGit() // nil below a repository with an unusual name
@@ -238,7 +238,7 @@ func (s *Snapshot) whyDangerous(fd int, e *entry, name string) error {
 	return errors.New(found.ReadOnly.Why)
 }
 
-// putBack restores a saved file if it has changed.
+// putBack restores a saved file if it was changed or removed, and notes that in out.
 func (s *Snapshot) putBack(k savedFile, out *Restored) {
 	e := &s.entries[k.entry]
 	name := s.name(e)
@@ -271,7 +271,8 @@ func (s *Snapshot) putBack(k savedFile, out *Restored) {
 	}
 }
 
-// remake makes a directory again whose content is all closed, and reports success.
+// remake makes the removed directory d again if all its content was closed, and reports
+// success.
 func (s *Snapshot) remake(d int32) bool {
 	if s.dirs[d].parent < 0 || s.entries[s.dirs[d].entry].flags&isClosed == 0 {
 		return false
@@ -285,7 +286,6 @@ func (s *Snapshot) remake(d int32) bool {
 	return err == nil
 }
 
-// write makes a file or a link with the saved content.
 func (k savedFile) write(dir int, name string, kind uint8) error {
 	if kind == unix.DT_LNK {
 		return unix.Symlinkat(string(k.content), dir, name)

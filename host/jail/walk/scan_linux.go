@@ -26,26 +26,26 @@ type Root struct {
 
 // Budget limits a walk. Zero stands for the default.
 type Budget struct {
-	Names int           // number of names; default: 200,000
+	Names int           // names to read; default: 200,000
 	Time  time.Duration // default: 1 s
 }
 
 const (
 	defaultNames = 200_000
 	defaultTime  = time.Second
-	// maxPath is the longest path that the kernel accepts. Directories with longer paths are
-	// not read; they cannot be mounted on either.
+	// maxPath limits the length of paths in bytes, like the kernel. Directories with longer
+	// paths are not read; they cannot be mounted on either.
 	maxPath = unix.PathMax - 1
-	// maxFound limits the special paths, each of which needs a mount for the command.
+	// maxFound limits each kind of special paths, which need mounts; more are an error.
 	maxFound = 10_000
-	// maxListed limits lists that are only shown.
+	// maxListed limits the entries of lists that are only shown; others are counted.
 	maxListed = 1000
 )
 
 // Found is a path on the list of special paths.
 type Found struct {
 	Path    string // absolute
-	Dir     bool   // it is a directory, and stands for all its content
+	Dir     bool   // the path is a directory, and stands for all its content
 	Special paths.Special
 }
 
@@ -68,15 +68,15 @@ type Snapshot struct {
 	// directory of a worktree, and files and links that lead to one.
 	Repositories []string
 
-	// Complete is set if everything was read. Otherwise Unread lists some of the directories
-	// that were not read completely. It is empty if time or names ran out.
+	// Complete is set if everything was read. Otherwise Unread lists the first 1,000
+	// directories that were not read completely; it can be empty if time or names ran out.
 	Complete bool
 	Unread   []string
 	Names    int // number of names that were read
 
 	roots   []root
 	masked  []string
-	entries []entry // the entries of a directory are adjacent
+	entries []entry // all entries; those of a directory are adjacent
 	names   []byte  // names of all entries, one after the other
 	dirs    []dir
 	saved   []savedFile
@@ -87,17 +87,16 @@ type root struct {
 	path     string
 	dev, ino uint64
 	top      int32 // index of its directory in dirs
-	inodes   bool  // the file system lists the inode numbers that files have
+	inodes   bool  // directories list the true inode numbers of files
 }
 
-// entry is a name in a directory.
 type entry struct {
 	ino   uint64
 	ctime int64  // change time in nanoseconds; 0: it was not read
 	name  uint32 // offset in Snapshot.names
-	dir   int32  // index of its directory
-	child int32  // index of the directory that it is itself; 0: it is none, or was not read
-	size  uint16 // bytes of the name
+	dir   int32  // index in dirs of its directory
+	child int32  // for a directory: its index in dirs; 0: it is none, or was not read
+	size  uint16 // length of the name in bytes
 	kind  uint8  // DT_…
 	flags uint8
 }
@@ -138,8 +137,8 @@ func Scan(ctx context.Context, roots []Root, masked []string, budget Budget) (*S
 	return s, s.saveContent(unix.DT_LNK, maxSavedBytes)
 }
 
-// Clock returns the time of the clock that stamps files. A later change has no earlier change
-// time; a change just before can have a later one.
+// Clock returns the time of the clock that stamps files. A file that is changed after the call
+// gets no earlier change time; a file that was changed just before can have a later one.
 func Clock() time.Time {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
@@ -148,22 +147,21 @@ func Clock() time.Time {
 	return time.Unix(ts.Unix())
 }
 
-// walker is a walk in progress.
 type walker struct {
 	*Snapshot
 	ctx       context.Context
 	skip      map[string]bool // absolute paths to skip
 	skipNames map[string]bool // last names of these paths
-	since     time.Time       // read the status of files; zero: of the first maxStamped only
+	since     time.Time       // later changes set isChanged; zero: the first walk, see maxStamped
 	deadline  time.Time
-	maxNames  int
-	exhausted bool // the budget is used up
+	maxNames  int  // budget of names
+	exhausted bool // the budget of time or names is used up
 	buf       []byte
 
 	root  Root    // root that is being walked
-	fd    int     // of the root
+	fd    int     // descriptor of the root
 	path  []byte  // path of the current directory, relative to the root
-	stack []frame // from the root to the current directory
+	stack []frame // directories from the root to the current directory
 }
 
 // frame is a directory whose subdirectories are being walked.
@@ -251,7 +249,7 @@ func (w *walker) walkRoot(r Root) error {
 	return nil
 }
 
-// descend walks into an entry, if it is a directory.
+// descend walks into the directory of an entry; it does nothing for other entries.
 func (w *walker) descend(f *frame, at int32) error {
 	e := &w.entries[at]
 	if e.kind != unix.DT_DIR {
@@ -319,7 +317,7 @@ func (w *walker) enter(parent, at int32, f frame) error {
 	return nil
 }
 
-// addUnread adds the current directory to Unread.
+// addUnread clears Complete, and adds the current directory to Unread if there is room.
 func (w *walker) addUnread() {
 	w.Complete = false
 	if len(w.Unread) < maxListed {
@@ -327,14 +325,13 @@ func (w *walker) addUnread() {
 	}
 }
 
-// absolute returns the absolute path of a name in the directory w.path, which ends with a
-// slash.
+// absolute returns the absolute path of a name in the directory w.path, which ends with "/".
 func (w *walker) absolute(name string) string {
 	return strings.TrimSuffix(w.root.Path, "/") + "/" + string(w.path) + name
 }
 
-// noteSpecial records the special path of an entry, unless a directory above has the same
-// flag, and returns the flags of the entry.
+// noteSpecial adds an entry to the lists of special paths, unless a directory above has the
+// same flag, and returns the flags of the entry. The error means that a list is too long.
 func (w *walker) noteSpecial(e entry, name string, found paths.Protection, above uint8) (flags uint8, err error) {
 	isDir := e.kind == unix.DT_DIR
 	flags = e.flags
@@ -373,7 +370,8 @@ func (w *walker) noteSpecial(e entry, name string, found paths.Protection, above
 
 const gitDir = ".git"
 
-// pin adds the directories on the way to a closed file to Pinned.
+// pin adds to Pinned the directories from the root to the current one whose names decide that
+// a file in the current one is closed.
 func (w *walker) pin() {
 	for i := range w.stack {
 		if f := &w.stack[i]; !f.pinned && f.inside&isClosed == 0 && f.rules.LeadsToReadOnly() {
@@ -385,8 +383,8 @@ func (w *walker) pin() {
 	}
 }
 
-// list appends the entries of a directory, and reports whether git would accept the directory
-// as a repository.
+// list appends the entries of the directory fd, and reports whether git would accept the
+// directory as a repository.
 func (w *walker) list(fd int) (repository bool, _ error) {
 	var head, objects, refs, common bool
 	for {
@@ -430,8 +428,8 @@ func (w *walker) list(fd int) (repository bool, _ error) {
 	}
 }
 
-// isName reports whether the file system takes a name for want, for example without regard to
-// case.
+// isName reports whether the file system takes name for want, for example without regard to
+// case. fd is the directory.
 func isName(fd int, name, want string) bool {
 	if len(name) != len(want) || !strings.EqualFold(name, want) {
 		return false
@@ -441,12 +439,11 @@ func isName(fd int, name, want string) bool {
 }
 
 // maxStamped is the number of entries whose change time the first walk reads, for a later
-// comparison. Reading more takes longer than a tick of the clock that stamps files; then the
-// start time of the walk is precise enough.
+// comparison. Reading more takes longer than a tick of the clock that stamps files; for
+// further files the comparison uses the start time of the command.
 const maxStamped = 2000
 
-// status reads the status of an entry, as far as the walk needs more than the directory
-// lists.
+// status sets the type, change time and isChanged of an entry, as far as the walk needs them.
 func (w *walker) status(dir int, name string, e *entry) {
 	if e.kind == unix.DT_DIR || e.kind != unix.DT_UNKNOWN && w.since.IsZero() && len(w.entries) >= maxStamped {
 		return
@@ -462,8 +459,8 @@ func (w *walker) status(dir int, name string, e *entry) {
 	}
 }
 
-// openDir opens a directory below another without following links. foreign reports whether it
-// is on another file system, or mounted from elsewhere.
+// openDir opens the directory rel below top without following links. foreign reports whether
+// it is on another file system than top, or mounted from elsewhere.
 func openDir(top int, rel string) (fd int, foreign bool, err error) {
 	if rel == "" {
 		rel = "."
@@ -490,7 +487,7 @@ func openDir(top int, rel string) (fd int, foreign bool, err error) {
 	return fd, here.Dev != there.Dev, nil
 }
 
-// stepDown is openDir for any file system and any kernel.
+// stepDown opens a directory like openDir, on any file system and any kernel, name by name.
 func stepDown(top int, rel string) (int, error) {
 	fd, err := unix.Dup(top)
 	for name := range strings.SplitSeq(rel, "/") {

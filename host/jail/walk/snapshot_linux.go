@@ -14,7 +14,7 @@ func (s *Snapshot) bytes(e *entry) []byte { return s.names[e.name:][:e.size] }
 
 func (s *Snapshot) name(e *entry) string { return string(s.bytes(e)) }
 
-// each calls do for every entry, with its root and its directory.
+// each calls do for every entry, with its root, its directory and its index in entries.
 func (s *Snapshot) each(do func(r root, d dir, i int32)) {
 	for at, r := range s.roots {
 		end := len(s.dirs)
@@ -39,7 +39,7 @@ func (s *Snapshot) sorted(d int32) []int32 {
 	return out
 }
 
-// rel returns the path of a directory relative to its root, and the root.
+// rel returns the path of directory d relative to its root, and the root.
 func (s *Snapshot) rel(d int32) (string, *root) {
 	var names []string
 	for s.dirs[d].parent >= 0 {
@@ -50,7 +50,6 @@ func (s *Snapshot) rel(d int32) (string, *root) {
 	return strings.Join(names, "/"), &s.roots[s.dirs[d].entry]
 }
 
-// dirPath returns the absolute path of a directory.
 func (s *Snapshot) dirPath(d int32) string {
 	rel, r := s.rel(d)
 	if rel == "" {
@@ -81,7 +80,7 @@ func (s *Snapshot) files(e *entry) int {
 	return n
 }
 
-// rules returns the rules of the list of special paths for a directory.
+// rules returns the rules of the list of special paths for the names in directory d.
 func (s *Snapshot) rules(d int32) paths.Dir {
 	rules := paths.DirOf(s.dirPath(d))
 	if s.dirs[d].repository {
@@ -90,7 +89,7 @@ func (s *Snapshot) rules(d int32) paths.Dir {
 	return rules
 }
 
-// add counts an entry with this care, and adds it while the list is short.
+// add counts the entry i, a special path with this care, and adds it to the list if it fits.
 func (s *Snapshot) add(to *Specials, care paths.Care, i int32) {
 	to.Count++
 	if len(to.Found) >= maxListed {

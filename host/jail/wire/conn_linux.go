@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Send writes a message with descriptors to a blocking socket.
+// Send writes a message with descriptors to a blocking socket. The descriptors stay open.
 func Send(socket int, message any, fds ...int) error {
 	body, err := json.Marshal(message)
 	if err != nil {

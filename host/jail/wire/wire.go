@@ -7,7 +7,7 @@
 // the command have ended. The end of the stream ends everything.
 package wire
 
-// MaxMessage limits a message, in bytes.
+// MaxMessage limits the bytes of a message; a receiver refuses more.
 const MaxMessage = 16 << 20
 
 // Socket is the descriptor of the helper's end.
@@ -26,21 +26,20 @@ type World struct {
 
 	Links  map[string]string // symbolic links of the root: targets by absolute path
 	Binds  []Bind            // outer paths first
-	Layers []Layer           // only with NewRoot
+	Layers []Layer           // directories that are shown through an overlay; only with NewRoot
 
 	// Home and Tmp are the command's own directories. Masks holds "file" and "dir", which
 	// nobody can open, and "empty", a directory. Without NewRoot the helper makes all of them
 	// in a new directory in Private; if Private is "", it makes none, and no command can run.
 	Home, Tmp, Masks string
 	Private          string
-	Scratch          int64 // limit of the bytes in the command's own directories, with NewRoot
-	// Files are the initial files of Home: contents by relative path.
-	Files     map[string]string
-	HomeLinks map[string]string // symbolic links in Home: targets by relative path; without NewRoot
+	Scratch          int64             // limit of the bytes in the command's own directories, with NewRoot
+	Files            map[string]string // initial files of Home: contents by relative path
+	HomeLinks        map[string]string // symbolic links in Home: targets by relative path; only without NewRoot
 	// UID and GID are the user and the group of the command. They differ from the helper's
 	// only if the helper is root.
 	UID, GID int
-	Network  bool // the command can reach a proxy
+	Network  bool // the command can reach our proxy, and by it hosts
 	Limits   Limits
 }
 
@@ -49,8 +48,8 @@ type World struct {
 type Bind struct {
 	Path     string
 	Write    bool // the command may change the content
-	Device   bool // it is a device that can be used
-	Optional bool // it may be missing
+	Device   bool // the file is a device that the command can use
+	Optional bool // the file may be missing on the host
 	// Upper and Work receive the command's changes, so that Path stays unchanged. They are
 	// directories on one file system. "": the command changes Path.
 	Upper, Work string
@@ -69,21 +68,20 @@ type Layer struct {
 
 // Limits limits each process, except for Processes and AllFiles.
 type Limits struct {
-	Memory    uint64 // bytes of data
+	Memory    uint64 // bytes of data of a process
 	Processes uint64 // processes and threads of the whole command
-	Files     uint64 // open files
+	Files     uint64 // open files of a process
 	AllFiles  uint64 // open files of the whole command, which is ended if it has more
-	FileSize  uint64 // bytes
+	FileSize  uint64 // bytes of a file that a process writes
 }
 
 // Ready answers a World: it was built, or Step has failed with Err.
 type Ready struct {
 	Step, Err string
-	Home, Tmp string // the final paths, without NewRoot
-	// NoLayers maps the paths of layers that could not be mounted to the errors.
+	Home, Tmp string // paths of the directories that the helper has made; only without NewRoot
+	// NoLayers maps the paths of layers that could not be mounted to the errors, in words.
 	NoLayers map[string]string
-	// Found holds device and inode of the file at the path of each bind, with NewRoot.
-	Found [][2]uint64
+	Found    [][2]uint64 // device and inode of the file at the path of each bind; only with NewRoot
 }
 
 // Command is the command to run in a world. Its standard output and error are the descriptors
@@ -96,8 +94,7 @@ type Command struct {
 	// Masked files exist and cannot be opened, ReadOnly files cannot be changed, and Pinned
 	// files cannot be renamed or removed. All are below a bind.
 	Masked, ReadOnly, Pinned []string
-	// Emptied are directories that are empty and unchangeable for the command.
-	Emptied []string
+	Emptied                  []string // directories that are empty and unchangeable for the command
 }
 
 // PortMark stands for the port of the proxy in the environment of a command.
@@ -113,5 +110,5 @@ type Started struct {
 type Ended struct {
 	Code, Signal *int
 	CPU          int64 // nanoseconds, user and system
-	TooManyFiles bool  // it was ended because of its open files
+	TooManyFiles bool  // it was ended because it had more open files than Limits.AllFiles
 }

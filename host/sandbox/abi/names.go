@@ -26,7 +26,7 @@ var (
 	ImportRealloc = []string{"cabi_import_realloc", "cabi_realloc"} // for results of imports
 )
 
-// Signature is the core type of a lowered function.
+// Signature is the type of a function with lowered values, as WebAssembly sees it.
 type Signature struct {
 	Params, Results []api.ValueType
 }

@@ -10,19 +10,19 @@ import (
 // Limits on the values that a guest returns. The result for the model is cut to a lower limit
 // later; these limits keep a guest from making the host copy its whole memory several times.
 const (
-	MaxResultBytes  = 32 << 20 // of one result
-	maxContents     = 1024     // elements of one result
-	maxMessageBytes = 64 << 10 // of an error
+	MaxResultBytes  = 32 << 20 // bytes of all texts and images in a result; more are a [Fault]
+	maxContents     = 1024     // elements of a result; more are a Fault
+	maxMessageBytes = 64 << 10 // bytes after which the message of an error is cut
 
-	maxImages      = 8 // of one result
-	maxImagesBytes = 2 * picture.MaxBytes
+	maxImages      = 8                    // images in a result; further images are left out
+	maxImagesBytes = 2 * picture.MaxBytes // bytes of all images in a result; further images are left out
 )
 
-// Images counts the images of a result, so that no more of them are copied than a result may
-// have. The zero value is a result without images.
+// Images counts the images of a result, so that no more of them are copied than the limits
+// allow. The zero value is a result without images.
 type Images struct{ number, bytes int }
 
-// Add counts an image of n bytes, and reports whether the result may have it.
+// Add counts an image of n bytes. False: it would exceed a limit, and is not counted.
 func (i *Images) Add(n int) bool {
 	if i.number == maxImages || n > picture.MaxBytes || i.bytes+n > maxImagesBytes {
 		return false
@@ -46,7 +46,7 @@ const (
 type Content struct {
 	Kind  ContentKind
 	Text  string // text or JSON; URI of a resource
-	Title string // of a resource
+	Title string // title of a resource
 	Mime  string // MIME type of an image or a resource
 	Data  []byte // image from the guest, unchecked; nil: it is empty or over a limit, see [Images]
 }
@@ -77,9 +77,7 @@ const (
 type ToolError struct {
 	Case    ErrorCase
 	Message string // "" for Cancelled
-	// Native is set for tools of native modules. Their message may begin with a code of their
-	// own.
-	Native bool
+	Native  bool   // set for tools of native modules, whose messages may begin with a code
 	// The fields below describe a failed command; ExitCode is nil otherwise. Stdout and
 	// Stderr are without secrets.
 	ExitCode       *int
@@ -103,10 +101,10 @@ const (
 	LinkTitle      = 8
 	LinkMime       = 20
 
-	optionPayload = 4 // of an option<string>
+	optionPayload = 4 // offset of the string in an option<string>
 )
 
-// LiftDescribe lifts the result of tools#describe, which has at most limit bytes.
+// LiftDescribe lifts the result of tools#describe. More than limit bytes are a Fault.
 func LiftDescribe(m Memory, ptr uint32, limit int) (string, error) {
 	b, err := m.aligned("describe", ptr, 8, 4)
 	if err != nil {

@@ -24,10 +24,9 @@ import (
 )
 
 const (
-	// MaxBytes is the size of the largest module that is read.
-	MaxBytes = 64 << 20
-	// LargeBytes is the size of the largest module that is compiled without asking a person.
-	// Larger modules have higher limits.
+	MaxBytes = 64 << 20 // size of the largest module that is read; a larger one is refused
+	// LargeBytes is the size of the largest module that is compiled without asking a person. A
+	// larger one needs consent, and then has higher limits.
 	LargeBytes = 16 << 20
 )
 
@@ -37,7 +36,7 @@ type RefusedError struct {
 	Why    string // one sentence, for people and models
 }
 
-// Refuse returns a RefusedError. The format gives the reason in one sentence.
+// Refuse returns a RefusedError whose reason is the formatted sentence.
 func Refuse(mod *tool.Module, format string, args ...any) *RefusedError {
 	return &RefusedError{mod.Name, fmt.Sprintf(format, args...)}
 }
@@ -70,11 +69,10 @@ func refuseKind(mod *tool.Module, shape wasm.Shape, mainRuns bool) error {
 
 // Module is a module that has passed the checks.
 type Module struct {
-	Code    []byte       // the instrumented module, which is compiled
-	Decoded *wasm.Module // the module before its instrumentation
-	Kind    wasm.ShapeKind
-	// Unstable is set if it imports wasi_unstable instead of preview 1.
-	Unstable bool
+	Code     []byte       // the instrumented module, which is compiled
+	Decoded  *wasm.Module // the module before its instrumentation
+	Kind     wasm.ShapeKind
+	Unstable bool // the module imports wasi_unstable instead of preview 1
 	// Missing lists the imported functions of WASI preview 1 that the host does not have,
 	// each once.
 	Missing []preview1.MissingFunction
@@ -146,7 +144,7 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	return refuse("%v", err)
 }
 
-// checkExports checks the exports of a module against its dialect.
+// checkExports returns an error if an export is wrong for the dialect.
 func checkExports(m *wasm.Module, d dialect.Dialect) error {
 	if err := d.CheckExports(m); err != nil {
 		return err
@@ -180,16 +178,16 @@ func checkImport(m *wasm.Module, imp wasm.Import, d dialect.Dialect) error {
 	return nil
 }
 
-// isWASI reports whether preview 1 has the imported function, with the same type. Other
-// runtimes have functions of the same names with other types.
+// isWASI reports whether imp is a function of preview 1 with the right type. Other runtimes
+// have functions of the same names with other types.
 func isWASI(m *wasm.Module, imp wasm.Import) bool {
 	sig, ok := wasiFunctions()[imp.Name]
 	return ok && dialect.SameSignature(m.Types[imp.Type], sig)
 }
 
-// WASIImports returns the module name under which a module imports WASI ("": it does not),
-// and the imported functions that the host does not have, each once. After an error it
-// returns what it has found so far.
+// WASIImports returns the module name under which a module imports WASI ("": it does not), and
+// the imported functions that the host does not have, each once. After an error it returns the
+// findings so far.
 func WASIImports(m *wasm.Module) (name string, out []preview1.MissingFunction, _ error) {
 	types := map[string]wasm.FuncType{}
 	for _, imp := range m.Imports {
@@ -211,7 +209,6 @@ func WASIImports(m *wasm.Module) (name string, out []preview1.MissingFunction, _
 	return name, out, nil
 }
 
-// missingImport describes an imported function that WASI lacks.
 func missingImport(m *wasm.Module, imp wasm.Import) preview1.MissingFunction {
 	types := func(from []wasm.ValType) (out []api.ValueType) {
 		for _, t := range from {
@@ -223,5 +220,4 @@ func missingImport(m *wasm.Module, imp wasm.Import) preview1.MissingFunction {
 	return preview1.MissingFunction{Name: imp.Name, Params: types(t.Params), Results: types(t.Results)}
 }
 
-// wasiFunctions returns the types of the functions of WASI, by name.
 var wasiFunctions = sync.OnceValue(preview1.Functions)

@@ -8,12 +8,12 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// Limits of what is compiled, in addition to those of package wasm. They keep compiling and
-// instantiating within seconds and a few hundred MiB: the time that the engine needs grows
-// with the square of many of these numbers. The largest functions of Go, C, Rust and Haskell
-// programs of up to 16 MiB have about half of each limit. A module that is too expensive
-// nevertheless is stopped in the child that compiles it. Some limits are higher for a module
-// that a person has allowed: clang has 54,000 functions and 650 globals.
+// Limits on modules, in addition to those of package wasm; a module over one is refused. They
+// keep compiling and instantiating within seconds and a few hundred MiB: the time that the
+// engine needs grows with the square of many of these numbers. The largest functions of Go, C,
+// Rust and Haskell programs of up to 16 MiB have about half of each limit. A module that is
+// too expensive nevertheless is stopped in the child that compiles it. Some limits are higher
+// for a module that a person has allowed: clang has 54,000 functions and 650 globals.
 const (
 	maxFuncs           = 50_000
 	maxTypes           = 5_000
@@ -50,9 +50,10 @@ const (
 
 const (
 	// MaxDepth limits the nesting of calls, in units of about 16 bytes of the engine's stack:
-	// 16 MiB.
+	// 16 MiB. A guest that goes deeper is ended.
 	MaxDepth = 1 << 20
-	// MaxTableElements limits the elements of all tables together. Each takes 8 bytes.
+	// MaxTableElements limits the elements of all tables together. Each takes 8 bytes. A
+	// module that begins with more is refused; growing a table beyond fails.
 	MaxTableElements = 1_000_000
 )
 
@@ -61,7 +62,7 @@ type limit struct {
 	what   string
 }
 
-// checkLimits returns an error for the first number that is over its limit, or nil.
+// checkLimits returns an error for the first limit that is exceeded, or nil.
 func checkLimits(limits []limit) error {
 	for _, l := range limits {
 		if l.n > l.max {
@@ -105,8 +106,8 @@ func checkSize(m *wasm.Module, scale int) error {
 	return nil
 }
 
-// instrument checks whether compiling a module is affordable, and returns the module with its
-// instrumentation. The module may be of any ABI.
+// instrument returns the module with its instrumentation, or an error if compiling it is too
+// expensive. scale multiplies some limits. The module may be of any ABI.
 func instrument(m *wasm.Module, scale int) ([]byte, error) {
 	if err := checkSize(m, scale); err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func instrument(m *wasm.Module, scale int) ([]byte, error) {
 // inspector checks whether compiling the functions of a module is affordable.
 type inspector struct {
 	globals int // number of mutable globals
-	scale   int // factor of some limits, see largeScale
+	scale   int // factor of some limits: 1 or largeScale
 
 	locals, squares, labels, globalCalls int // sums over all functions so far
 }
@@ -129,7 +130,7 @@ func newInspector(m *wasm.Module, scale int) *inspector {
 	return &inspector{globals: len(m.MutableGlobals), scale: scale}
 }
 
-// largeScale multiplies some limits for a module that only a person can allow.
+// largeScale is the scale of some limits for a module that a person has allowed; otherwise 1.
 const largeScale = 16
 
 func scaleOf(mod *tool.Module) int {

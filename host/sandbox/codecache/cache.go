@@ -40,33 +40,31 @@ const (
 )
 
 const (
-	unusedAfter     = 30 * 24 * time.Hour // age after which an unused entry is removed
+	unusedAfter     = 30 * 24 * time.Hour // time since the last use after which an entry is removed
 	strayAfter      = time.Hour           // age after which leftovers of a crash are removed
-	maxSwept        = 1000                // limit of the directories that one Sweep looks at
-	maxSweepRemoved = 16                  // limit of the directories that one Sweep removes
+	maxSwept        = 1000                // directories that one Sweep looks at
+	maxSweepRemoved = 16                  // directories that one Sweep removes; the rest waits for the next
 )
 
 var (
 	// ErrUntrusted is wrapped by the error of a cache into which others may have put code.
 	ErrUntrusted = errors.New("compiled-code cache cannot be trusted")
-
-	// ErrMissing is returned by Get if the cache does not have the entry.
-	ErrMissing = errors.New("not in the cache")
+	ErrMissing   = errors.New("not in the cache") // returned by Get for an empty entry
 )
 
-// Layout identifies the format of an entry. Callers put it into the key, so that entries of
-// other formats are never found.
+// Layout identifies the format of an entry. Callers make it a part of the key, so that entries
+// of other formats are never found.
 const Layout = "layout 5"
 
-// Entry is the place of one module in the cache; it may be empty. A nil Entry stands for no
-// cache: only NewDir and Close may be called.
+// Entry is the place of one compiled module in the cache; it may be empty. A nil Entry stands
+// for no cache: only NewDir and Close may be called.
 type Entry struct {
 	dir  string
-	root *os.Root // of dir
+	root *os.Root // dir, opened
 	key  string
 }
 
-// Open opens the cache in a directory, which it makes if necessary, for the entry with a key.
+// Open returns the entry with a key, of the cache in a directory that it makes if necessary.
 // The error wraps ErrUntrusted if others than the user could have put code there. If dir is
 // "", the entry is nil.
 func Open(dir, key string) (*Entry, error) {
@@ -89,7 +87,7 @@ func Open(dir, key string) (*Entry, error) {
 // Reopen opens the entry again, for another goroutine.
 func (e *Entry) Reopen() (*Entry, error) { return Open(e.dir, e.key) }
 
-// Close closes the entry. A nil Entry is fine.
+// Close closes the entry, which may be nil.
 func (e *Entry) Close() {
 	if e != nil {
 		_ = e.root.Close()
@@ -99,13 +97,13 @@ func (e *Entry) Close() {
 // Dir returns the directory of the entry, which may not exist.
 func (e *Entry) Dir() string { return filepath.Join(e.dir, e.key) }
 
-// Exists reports whether the entry is filled. It does not check the files.
+// Exists reports whether the entry is filled, without checking its files.
 func (e *Entry) Exists() bool {
 	_, err := e.root.Lstat(e.key)
 	return err == nil
 }
 
-// NewDir makes a directory that may become the entry, see Put. Without a cache it lies in the
+// NewDir makes a directory that [Entry.Put] can make the entry. Without a cache it lies in the
 // system's directory for temporary files.
 func (e *Entry) NewDir() (string, error) {
 	parent := os.TempDir()
@@ -119,8 +117,8 @@ func (e *Entry) NewDir() (string, error) {
 	return filepath.Abs(dir)
 }
 
-// Get checks and reads the entry. The error is ErrMissing, wraps ErrUntrusted, or describes
-// the damage.
+// Get checks and reads the files of the entry. The error is ErrMissing, wraps ErrUntrusted, or
+// describes the damage.
 func (e *Entry) Get() (_ *Contents, err error) {
 	if _, err := e.root.Lstat(e.key); errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrMissing
@@ -147,12 +145,12 @@ func (e *Entry) Get() (_ *Contents, err error) {
 	return found, nil
 }
 
-// sums returns the content of the entry's sumsFile. It contains the key, so that no other
-// entry can take its place.
+// sums returns the content of the entry's sumsFile for the files f. It contains the key, so
+// that no other entry can take its place.
 func (e *Entry) sums(f *Contents) string { return "entry " + e.key + "\n" + f.sums }
 
-// touch records the use of an entry. Errors are ignored: a cache that cannot be written to
-// works as well.
+// touch records that an entry was used now. Errors are ignored: a cache that cannot be written
+// to works as well.
 func (e *Entry) touch() {
 	used, now := filepath.Join(e.key, usedFile), time.Now()
 	if st, err := e.root.Lstat(used); err == nil && now.Sub(st.ModTime()) > 24*time.Hour {
@@ -185,11 +183,11 @@ func (e *Entry) Put(dir string) error {
 	return nil
 }
 
-// Remove empties the entry.
+// Remove removes the files of the entry.
 func (e *Entry) Remove() error { return e.remove(e.key) }
 
-// remove removes a directory of the cache. It renames it first, so that nobody sees a half
-// removed entry.
+// remove removes a directory of the cache, after renaming it: nobody sees a half removed
+// entry.
 func (e *Entry) remove(name string) error {
 	renamed := removedPrefix + rand.Text()
 	if err := e.root.Rename(name, renamed); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -198,8 +196,8 @@ func (e *Entry) remove(name string) error {
 	return e.root.RemoveAll(renamed)
 }
 
-// Sweep removes entries of the whole cache that were not used for long, a limited number each
-// time. It ignores errors.
+// Sweep removes entries of the whole cache that were unused for unusedAfter, and leftovers of
+// crashes; at most maxSweepRemoved each time. It ignores errors.
 func (e *Entry) Sweep(now time.Time) {
 	dir, err := e.root.Open(".")
 	if err != nil {
@@ -233,22 +231,22 @@ func (e *Entry) stale(name string, now time.Time) bool {
 
 // Contents holds the files of a module's directory.
 type Contents struct {
-	Names []string // of all files except for sumsFile and usedFile, relative to the directory
-	// Contents of the files of these names; nil if there is no such file.
+	Names []string // names of all files except for sumsFile and usedFile, relative to the directory
+	// Contents of ModuleFile, StateFile, NativeFile and ImageFile; nil: there is none.
 	Code, State []byte
 	Native      *native.File
-	Image       *linear.Image // loaded only if it was asked for
+	Image       *linear.Image // nil also if Inspect was called without image
 
-	sums string
+	sums string // lines of sumsFile about the files
 }
 
-// Close frees everything that the garbage collector does not.
+// Close frees the memory that the garbage collector does not.
 func (c *Contents) Close() {
 	c.CloseNative()
 	c.Image.Close()
 }
 
-// CloseNative frees the file of the native code. An engine that has loaded the code does not
+// CloseNative closes the file of the native code. An engine that has loaded the code does not
 // need it.
 func (c *Contents) CloseNative() {
 	if c.Native != nil {
@@ -256,8 +254,8 @@ func (c *Contents) CloseNative() {
 	}
 }
 
-// Inspect reads a directory, in which all files must belong to the user alone. image asks for
-// the image, too.
+// Inspect reads the files in a directory, all of which must belong to the user alone;
+// otherwise the error wraps ErrUntrusted. image asks for the image, too.
 func Inspect(dir string, image bool) (*Contents, error) {
 	root, err := openPrivate(dir)
 	if err != nil {
@@ -336,7 +334,7 @@ func fileStamp(st fs.FileInfo) string {
 	return fmt.Sprintf("  %d %d %s", st.Size(), st.ModTime().UnixNano(), identity(st))
 }
 
-// openPrivate opens a directory that belongs to the user alone.
+// openPrivate opens a directory. If it is not the user's alone, the error wraps ErrUntrusted.
 func openPrivate(dir string) (*os.Root, error) {
 	named, err := os.Lstat(dir)
 	if err == nil {

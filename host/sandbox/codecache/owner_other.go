@@ -4,8 +4,8 @@ package codecache
 
 import "io/fs"
 
-// The user's cache folder is private by the rules of the platform; its ACL is not checked
-// yet.
+// writableByOthers returns false: the user's cache folder is private by the rules of the
+// platform. Its ACL is not checked yet.
 func writableByOthers(fs.FileInfo) bool { return false }
 func ownedByUser(fs.FileInfo) bool      { return true }
 func isHardlinked(fs.FileInfo) bool     { return false }

@@ -16,7 +16,6 @@ func ownedByUser(st fs.FileInfo) bool {
 	return ok && int(sys.Uid) == os.Geteuid()
 }
 
-// isHardlinked reports whether a file has more than one name.
 func isHardlinked(st fs.FileInfo) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return !ok || sys.Nlink > 1 // 0: it was removed in the meantime

@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// CheckCalledExport checks an export that the host calls: it has to be a function of the
-// module itself, with the wanted type.
+// CheckCalledExport returns an error unless an export that the host calls is a function of the
+// module itself with the wanted type.
 func CheckCalledExport(m *wasm.Module, e wasm.Export, want abi.Signature) error {
 	sig, ok := m.ExportedFunc(e.Name)
 	if !ok || !SameSignature(sig, want) {

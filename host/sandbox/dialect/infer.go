@@ -7,7 +7,7 @@ import (
 )
 
 // InferCapabilities returns the capabilities that a module without a description could use,
-// judging by its imports. A module that can open files could also write to them.
+// according to its imports. A module that can open files could also write to them.
 func InferCapabilities(m *wasm.Module) (c tool.Capabilities) {
 	for _, i := range m.Imports {
 		switch {

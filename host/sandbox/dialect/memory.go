@@ -2,11 +2,11 @@ package dialect
 
 import "fmt"
 
-// MemoryError ends a guest for which the host would have to store too much.
+// MemoryError is the error of a guest for which the host would have to store too much.
 type MemoryError struct {
 	Limit  uint64 // bytes
-	Key    string // setting of the limit
-	Shared bool   // it is the limit of all calls together
+	Key    string // name of the setting with the limit
+	Shared bool   // the limit is that of all calls together
 }
 
 func (e *MemoryError) Error() string {

@@ -1,12 +1,10 @@
 package hostmod
 
-// maxConfigName limits a name in bytes.
-const maxConfigName = 10 << 10
+const maxConfigName = 10 << 10 // bytes of a name; a longer one is an [abi.Fault]
 
 // configGet is config.get. It returns settings that the module's own manifest declares, with
-// the values of the host's user, so that they need no grant.
-//
-// Parameters: name (pointer, length), result pointer.
+// the values of the host's user, so it needs no grant. Parameters: name (pointer, length),
+// result pointer.
 func configGet(g *guest) error {
 	name, err := g.mem.String("name", g.u32(0), g.u32(1), maxConfigName)
 	if err != nil {
@@ -24,5 +22,4 @@ func configGet(g *guest) error {
 	return configResult.put(g, g.u32(2), r)
 }
 
-// configResult is the layout of an option<string>.
-var configResult = layout{size: 12, align: 4, payload: 4}
+var configResult = layout{size: 12, align: 4, payload: 4} // of an option<string>

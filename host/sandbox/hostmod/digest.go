@@ -11,19 +11,15 @@ const (
 	// digestPiece is the number of bytes that are hashed before other guests get their turn,
 	// and before the host checks whether the guest has to stop.
 	digestPiece = 1 << 20
-	// costDigest is the cost of a byte in units of fuel: the nanoseconds that it takes on a
-	// processor without special instructions.
+	// costDigest is the cost of a byte in units of fuel: the nanoseconds that hashing takes on
+	// a processor without special instructions.
 	costDigest = 2
 )
 
-// digestSHA256 is digest.sha256.
-//
-// Parameters: data (pointer, length), result pointer.
+// digestSHA256 is digest.sha256. Parameters: data (pointer, length), result pointer.
 func digestSHA256(g *guest) error { return g.digest(sha256.New()) }
 
-// digestSHA1 is digest.sha1.
-//
-// Parameters: data (pointer, length), result pointer.
+// digestSHA1 is digest.sha1. Parameters: data (pointer, length), result pointer.
 func digestSHA1(g *guest) error { return g.digest(sha1.New()) }
 
 // digest hashes data in the guest's memory, without copying it. See RATIONALE, "Why does the
@@ -46,5 +42,4 @@ func (g *guest) digest(sum hash.Hash) error {
 	return digestResult.put(g, g.u32(2), r)
 }
 
-// digestResult is the layout of a list<u8>.
-var digestResult = layout{size: 8, align: 4}
+var digestResult = layout{size: 8, align: 4} // of a list<u8>

@@ -10,10 +10,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-const maxArgvBytes = 1 << 20
+const maxArgvBytes = 1 << 20 // bytes of all arguments, and of cwd; more are an [abi.Fault]
 
-// execResult is the layout of a result<outcome, error>.
-var execResult = layout{size: 44, align: 4, payload: 4, errorText: 8}
+var execResult = layout{size: 44, align: 4, payload: 4, errorText: 8} // of a result<outcome, error>
 
 // Offsets of the fields of outcome in execResult.
 const (
@@ -25,7 +24,7 @@ const (
 	execTruncated = 40
 )
 
-// The cases of error.
+// The cases of the variant error of exec, see wit/.
 const (
 	execDenied uint8 = iota
 	execNotFound
@@ -34,9 +33,7 @@ const (
 
 var execCases = map[services.Kind]uint8{services.Denied: execDenied, services.NotFound: execNotFound}
 
-// execRun is exec.run.
-//
-// Parameters: argv (pointer, length), cwd (option: discriminant, pointer,
+// execRun is exec.run. Parameters: argv (pointer, length), cwd (option: discriminant, pointer,
 // length), timeout-ms, max-output, merge-stderr, result pointer.
 func execRun(g *guest) error {
 	out := g.u32(8)

@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// The cases of error.
+// The cases of the variant error of http, see wit/.
 const (
 	httpDenied uint8 = iota
 	httpInvalid
@@ -27,8 +27,8 @@ var httpCases = map[services.Kind]uint8{
 	services.TLS: httpTLS, services.Timeout: httpTimeout, services.TooLarge: httpTooLarge, services.Protocol: httpProtocol,
 }
 
-// Limits on the data that is copied out of the guest, in bytes. The service may have lower
-// limits.
+// Limits on the data of a request that is copied out of the guest, in bytes; more is an
+// [abi.Fault]. The service may have lower limits.
 const (
 	maxHTTPMethod  = 64
 	maxHTTPURL     = 64 << 10
@@ -51,10 +51,8 @@ const (
 	httpHeaderValue = 8
 )
 
-// httpFetch is http.fetch.
-//
-// Parameters: method, url (pointer, length each), headers (pointer, length),
-// body (option: discriminant, pointer, length), timeout-ms, max-bytes (option:
+// httpFetch is http.fetch. Parameters: method, url (pointer, length each), headers (pointer,
+// length), body (option: discriminant, pointer, length), timeout-ms, max-bytes (option:
 // discriminant, value each), result pointer.
 func httpFetch(g *guest) error {
 	out := g.u32(13)
@@ -92,7 +90,7 @@ func httpFetch(g *guest) error {
 	return httpResult.put(g, out, r)
 }
 
-// whyNoNetwork returns the reason why the call has no network; "": it has.
+// whyNoNetwork returns the reason why the call has no network; "": it has one.
 func (w *World) whyNoNetwork() string {
 	return w.whyDenied(w != nil && w.Services.HTTP != nil && w.Grant.Network() != nil, "the network")
 }

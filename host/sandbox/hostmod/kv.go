@@ -7,11 +7,11 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// kvResult is the layout of all results: error is larger than the other values, and its u64
-// makes the alignment 8.
+// kvResult is the layout of all results of kv: error is larger than the other values, and its
+// u64 makes the alignment 8.
 var kvResult = layout{size: 24, align: 8, payload: 8, errorText: 16}
 
-// The cases of error.
+// The cases of the variant error of kv, see wit/.
 const (
 	kvDenied = iota
 	kvQuota
@@ -22,12 +22,12 @@ const (
 type kvCall struct {
 	*guest
 	store policy.Store // nil: not granted
-	key   string       // the key or the prefix
-	out   uint32       // the result pointer
+	key   string       // key, or prefix of keys
+	out   uint32       // result pointer
 }
 
-// withStore does the common part of all functions, and then calls rest. It writes an error
-// instead if the store is not granted or the key is too long. what names the key in errors.
+// withStore lifts the key and calls rest. If the store is not granted or the key is too long,
+// it writes an error instead. what names the key in errors.
 func withStore(g *guest, out uint32, what string, rest func(kvCall) error) error {
 	c := kvCall{guest: g, out: out}
 	if g.world != nil {
@@ -52,9 +52,7 @@ func (c kvCall) fail(errorCase uint8, why string) error {
 
 func (c kvCall) put(r record) error { return kvResult.put(c.guest, c.out, r) }
 
-// kvGet is kv.get.
-//
-// Parameters: key (pointer, length), result pointer.
+// kvGet is kv.get. Parameters: key (pointer, length), result pointer.
 func kvGet(g *guest) error {
 	return withStore(g, g.u32(2), "the key", func(c kvCall) error {
 		r := kvResult.record()
@@ -69,10 +67,8 @@ func kvGet(g *guest) error {
 }
 
 // kvSet is kv.set. Secrets are removed from the value, because values of the store can get
-// into the log.
-//
-// Parameters: key (pointer, length), value (pointer, length), ttl-ms (option), result
-// pointer.
+// into the log. Parameters: key (pointer, length), value (pointer, length), ttl-ms (option),
+// result pointer.
 func kvSet(g *guest) error {
 	hasTTL, err := g.option("ttl-ms", 4)
 	if err != nil {
@@ -113,16 +109,13 @@ func kvSet(g *guest) error {
 	})
 }
 
-// failQuota writes the error case quota.
 func (c kvCall) failQuota(limit int) error {
 	r := kvResult.failed(kvQuota)
 	r.u64(kvResult.errorText, uint64(limit))
 	return c.put(r)
 }
 
-// kvDelete is kv.delete.
-//
-// Parameters: key (pointer, length), result pointer.
+// kvDelete is kv.delete. Parameters: key (pointer, length), result pointer.
 func kvDelete(g *guest) error {
 	return withStore(g, g.u32(2), "the key", func(c kvCall) error {
 		c.store.Delete(c.key)
@@ -130,9 +123,7 @@ func kvDelete(g *guest) error {
 	})
 }
 
-// kvKeys is kv.keys.
-//
-// Parameters: prefix (pointer, length), limit, result pointer.
+// kvKeys is kv.keys. Parameters: prefix (pointer, length), limit, result pointer.
 func kvKeys(g *guest) error {
 	return withStore(g, g.u32(3), "the prefix", func(c kvCall) error {
 		keys := c.store.Keys(c.key, int(min(g.u32(2), 1<<30)))

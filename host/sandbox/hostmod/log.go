@@ -8,12 +8,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// MaxLogMessage is the number of bytes of a message that are kept.
+// MaxLogMessage is the number of bytes after which a log message is cut.
 const MaxLogMessage = 4 << 10
 
 var levels = []string{"trace", "debug", "info", "warn", "error"}
 
-// logLog is log.log. Messages beyond the call's limit are dropped, with one warning.
+// logLog is log.log. Messages beyond the call's LogBytes are dropped, with one warning.
 func logLog(g *guest) error {
 	level := g.u32(0)
 	if int(level) >= len(levels) {
@@ -27,7 +27,7 @@ func logLog(g *guest) error {
 	return nil
 }
 
-// Log reports a log message of the guest. The text has at most [MaxLogMessage] bytes and no
+// Log reports a log message of the guest. The text was cut to [MaxLogMessage] bytes and has no
 // secrets. The level is 0 (trace) to 4 (error). A nil World drops the message.
 func (w *World) Log(account *meter.Account, level int, text string) {
 	if w == nil || w.Report == nil || w.logBytes < 0 {

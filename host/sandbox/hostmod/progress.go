@@ -5,10 +5,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// MaxNote is the number of bytes of a note that are kept.
+// MaxNote is the number of bytes after which the note of a progress report is cut.
 const MaxNote = 200
 
-const maxReports = 10_000 // of one call; later reports are dropped
+const maxReports = 10_000 // progress reports of one call; later ones are dropped
 
 // progressReport is progress.report.
 func progressReport(g *guest) error {
@@ -30,7 +30,7 @@ func progressReport(g *guest) error {
 }
 
 // Progress reports the progress of the guest: done of total, which is nil if the guest does
-// not know it. The note has at most [MaxNote] bytes and no secrets. A nil World drops the
+// not know it. The note was cut to [MaxNote] bytes and has no secrets. A nil World drops the
 // report.
 func (w *World) Progress(account *meter.Account, done uint64, total *uint64, note string) {
 	if w != nil && w.Report != nil && w.reports < maxReports {

@@ -20,7 +20,7 @@ func (r record) bool(at int, v bool) {
 	}
 }
 
-// optS32 writes an option<s32>: the discriminant, and the value 4 bytes behind it.
+// optS32 writes an option<s32> at an offset: the discriminant, and 4 bytes later the value.
 func (r record) optS32(at int, v *int) {
 	if v != nil {
 		r.u8(at, 1)
@@ -28,11 +28,11 @@ func (r record) optS32(at int, v *int) {
 	}
 }
 
-// bytes writes a list<u8> or a string: pointer and length. The guest allocates the memory for
-// data.
+// bytes writes a list<u8> or a string at an offset: pointer and length. The guest allocates
+// the memory for data.
 func (r record) bytes(g *guest, at int, data []byte) error { return r.list(g, at, data, 1, 1) }
 
-// list writes a list of items of size bytes each: pointer and number of items.
+// list writes a list at an offset: pointer and number of items of size bytes, held by data.
 func (r record) list(g *guest, at int, data []byte, size int, align uint32) error {
 	alloc, err := g.allocator()
 	if err != nil {
@@ -62,9 +62,9 @@ func (g *guest) allocator() (*abi.Allocator, error) {
 
 // layout describes a result<T, error> in memory. Sizes and offsets are in bytes.
 type layout struct {
-	size, align uint32
-	payload     int // offset of T, or of the discriminant of error
-	errorText   int // offset of the payload of error
+	size, align uint32 // size and alignment of the whole result
+	payload     int    // offset of T, or of the discriminant of error
+	errorText   int    // offset of the payload of error
 }
 
 func (l layout) record() record { return record{make([]byte, l.size)} }
@@ -74,7 +74,7 @@ func (l layout) put(g *guest, ptr uint32, r record) error {
 	return g.mem.Put("result", ptr, r.b, l.align)
 }
 
-// failed returns a result with a case of error.
+// failed returns a result that is an error with this case.
 func (l layout) failed(errorCase uint8) record {
 	r := l.record()
 	r.u8(0, 1)
@@ -82,7 +82,7 @@ func (l layout) failed(errorCase uint8) record {
 	return r
 }
 
-// fail writes a result with a case of error that has a text.
+// fail writes a result that is an error with this case and a text.
 func (l layout) fail(g *guest, ptr uint32, errorCase uint8, text string) error {
 	r := l.failed(errorCase)
 	if err := r.bytes(g, l.errorText, []byte(text)); err != nil {

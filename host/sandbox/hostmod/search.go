@@ -9,12 +9,12 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/search"
 )
 
-// maxSearchNameBytes limits the names in one call of search, in bytes.
-const maxSearchNameBytes = 1 << 20
-
-// maxSearchCount limits the number of these names. An empty name is one byte for the guest,
-// and some tens for the host.
-const maxSearchCount = 1 << 16
+// Limits on the names in one call of search; more are the error case invalid. An empty name is
+// one byte for the guest, and some tens for the host, so their number is limited, too.
+const (
+	maxSearchNameBytes = 1 << 20
+	maxSearchCount     = 1 << 16
+)
 
 var (
 	searchListResult    = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<list<option<listing>>, error>
@@ -57,15 +57,13 @@ const (
 	searchInfoBytes    = 40
 )
 
-// The cases of error.
+// The cases of the variant error of search, see wit/.
 const (
 	searchDenied = iota
 	searchInvalid
 )
 
-// searchList is search.list.
-//
-// Parameters: dirs (pointer, length), result pointer.
+// searchList is search.list. Parameters: dirs (pointer, length), result pointer.
 func searchList(g *guest) error {
 	out := g.u32(2)
 	fail := func(errorCase uint8, why string) error { return searchListResult.fail(g, out, errorCase, why) }
@@ -109,9 +107,7 @@ func searchList(g *guest) error {
 	return searchListResult.put(g, out, r)
 }
 
-// searchStat is search.stat.
-//
-// Parameters: names (pointer, length), result pointer.
+// searchStat is search.stat. Parameters: names (pointer, length), result pointer.
 func searchStat(g *guest) error {
 	out := g.u32(2)
 	fail := func(errorCase uint8, why string) error { return searchStatResult.fail(g, out, errorCase, why) }
@@ -148,10 +144,8 @@ func searchStat(g *guest) error {
 	return searchStatResult.put(g, out, r)
 }
 
-// searchBegin is search.begin.
-//
-// Parameters: files (pointer, length), pattern (pointer, length), context,
-// max-matches, max-text, max-chars, result pointer.
+// searchBegin is search.begin. Parameters: files (pointer, length), pattern (pointer, length),
+// context, max-matches, max-text, max-chars, result pointer.
 func searchBegin(g *guest) error {
 	out := g.u32(8)
 	fail := func(errorCase uint8, why string) error { return searchBeginResult.fail(g, out, errorCase, why) }
@@ -189,9 +183,7 @@ func searchBegin(g *guest) error {
 	return searchBeginResult.put(g, out, searchBeginResult.record())
 }
 
-// searchCollect is search.collect.
-//
-// Parameters: result pointer.
+// searchCollect is search.collect. Parameters: result pointer.
 func searchCollect(g *guest) error {
 	out := g.u32(0)
 	fail := func(errorCase uint8, why string) error { return searchCollectResult.fail(g, out, errorCase, why) }
@@ -228,8 +220,8 @@ func searchCollect(g *guest) error {
 	return searchCollectResult.put(g, out, r)
 }
 
-// exhaustIfSpent ends a guest that cannot pay for a search. It returns other errors as they
-// are.
+// exhaustIfSpent makes the error of a guest that cannot pay for a search one that ends the
+// guest. It returns other errors unchanged.
 func (g *guest) exhaustIfSpent(err error) error {
 	if errors.Is(err, search.ErrSpent) {
 		return g.account.Exhaust()
@@ -237,13 +229,13 @@ func (g *guest) exhaustIfSpent(err error) error {
 	return err
 }
 
-// whyNoFiles returns the reason why there are no files to search; "": there are.
+// whyNoFiles returns the reason why the call has no files to search; "": it has some.
 func (g *guest) whyNoFiles() string {
 	return g.world.whyDenied(g.world != nil && g.world.Files != nil && len(g.world.Grant.Mounts()) > 0, "searching files")
 }
 
-// names lifts a text in which each name ends with a NUL. why is the reason why it refuses
-// them; "": it does not.
+// names lifts the text in the parameters i and i+1, in which each name ends with a NUL. why is
+// the reason for refusing the names; "": they are accepted. what names them in errors.
 func (g *guest) names(what string, i int) (names []string, why string, _ error) {
 	if g.u32(i+1) > maxSearchNameBytes {
 		return nil, what + ": too many names for one call", nil
@@ -258,11 +250,10 @@ func (g *guest) names(what string, i int) (names []string, why string, _ error) 
 	return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00"), "", nil
 }
 
-// payer lets a search charge the account of the guest.
 type payer struct{ *meter.Account }
 
-// Pay charges the guest for finished work. It returns an error if the guest has to stop.
-// Other guests get their turn in between, as between the slices of a guest.
+// Pay charges the guest for finished work, and lets other guests have their turn. The error
+// means that the guest has to stop.
 func (p payer) Pay(units uint64) error {
 	p.Charge(units)
 	if err := p.Settle(); err != nil {

@@ -11,12 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxSecretName limits a name in bytes.
-const maxSecretName = 1 << 10
+const maxSecretName = 1 << 10 // bytes of a name; a longer one is an [abi.Fault]
 
-// secretsPlaceholder is secrets.placeholder.
-//
-// Parameters: name (pointer, length), result pointer.
+// secretsPlaceholder is secrets.placeholder. Parameters: name (pointer, length), result pointer.
 func secretsPlaceholder(g *guest) error {
 	out := g.u32(2)
 	name, err := g.mem.String("name", g.u32(0), g.u32(1), maxSecretName)
@@ -66,10 +63,9 @@ func (w *World) Placeholder(ctx context.Context, account *meter.Account, name st
 	return "", err
 }
 
-// secretsResult is the layout of a result<string, error>.
-var secretsResult = layout{size: 16, align: 4, payload: 4, errorText: 8}
+var secretsResult = layout{size: 16, align: 4, payload: 4, errorText: 8} // of a result<string, error>
 
-// The cases of error.
+// The cases of the variant error of secrets, see wit/.
 const (
 	secretsDenied = iota
 	secretsMissing

@@ -51,7 +51,7 @@ var Functions = []Function{
 
 func params(types ...api.ValueType) abi.Signature { return abi.Signature{Params: types} }
 
-// ErrHostCalls ends a guest that has called the host too often.
+// ErrHostCalls is wrapped by the error that ends a guest with too many calls into the host.
 var ErrHostCalls = errors.New("host call limit reached")
 
 // ErrPanic is wrapped by the error of a guest after a panic in a host function.
@@ -88,7 +88,8 @@ type guest struct {
 	stack   []uint64
 }
 
-// option decodes the discriminant of an optional parameter.
+// option decodes the discriminant of an optional parameter, at stack[i]; true: there is a
+// value. what names the parameter in the error.
 func (g *guest) option(what string, i int) (bool, error) {
 	switch d := g.u32(i); d {
 	case 0, 1:
@@ -98,8 +99,8 @@ func (g *guest) option(what string, i int) (bool, error) {
 	}
 }
 
-// redactor returns the redactor of the call; nil while the module initialises, when nothing
-// is reported.
+// redactor returns the redactor of the call. Nil, while the module initialises, is fine:
+// nothing is reported then.
 func (g *guest) redactor() *redact.Redactor {
 	if g.world == nil {
 		return nil
@@ -107,7 +108,7 @@ func (g *guest) redactor() *redact.Redactor {
 	return g.world.Redact
 }
 
-// u32 decodes a parameter. The upper half of a 32-bit value on the stack is undefined.
+// u32 decodes parameter i. The upper half of a 32-bit value on the stack is undefined.
 func (g *guest) u32(i int) uint32 { return api.DecodeU32(g.stack[i]) }
 
 func (f Function) goFunc() api.GoModuleFunc {
@@ -120,8 +121,8 @@ func (f Function) goFunc() api.GoModuleFunc {
 	}
 }
 
-// call runs the function and charges the guest. A panic is a fault of the host, and must not
-// look like a trap of the guest.
+// call runs the function and charges the guest. A panic becomes an error that wraps ErrPanic:
+// it is a fault of the host, and must not look like a trap of the guest.
 func (f Function) call(g *guest) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -19,47 +19,41 @@ import (
 type World struct {
 	Grant    policy.Grant // decides what the call may reach
 	Cwd      string       // working directory of the call, on the host
-	Services services.Set // the work of the functions; a missing service refuses
-	// Config returns the module's setting with a name; false: it is not declared. Nil: there
-	// are none.
+	Services services.Set // do the work of the functions; without its service a function refuses
+	// Config returns the value of a setting of the module; false: it is not declared. Nil: the
+	// module has no settings.
 	Config func(name string) (string, bool)
-	// Files is the file system of the call. Nil: it has no files.
-	Files *wasi.FS
-	// Stage receives the changes of the call's command. Nil: the command changes the host's
-	// files.
+	Files  *wasi.FS // file system of the call; nil: it has no files
+	// Stage receives the changes of the call's command. Nil: they go to the host's files.
 	Stage *stage.Set
-	// Terminal is the RenderTerminal of [services.Command]: the output of commands is for a
-	// model.
+	// Terminal is the RenderTerminal of [services.Command]: it is set if the output of
+	// commands is for a model.
 	Terminal bool
 	// Report receives messages of the guest, and messages about it. Nil: they are dropped.
 	Report func(tool.Progress)
-	// Redact removes secrets from the guest's messages before they are cut. Nil: there are
-	// none.
+	// Redact removes secrets from messages before they are cut. Nil: there are none.
 	Redact *redact.Redactor
 
 	alloc     *abi.Allocator // allocator of the guest; nil until a result needs it
-	search    *search.Search // begun and not collected yet; nil: none
-	hostCalls uint64         // calls into the host so far
-	logBytes  int            // bytes logged so far; negative: the limit is reached
-	reports   int            // progress reports so far
+	search    *search.Search // search that was begun and not collected yet; nil: none
+	hostCalls uint64         // number of calls into the host so far
+	logBytes  int            // bytes logged so far; -1: the limit was exceeded, and nothing more is logged
+	reports   int            // number of progress reports so far
 
-	placeholders services.Placeholders // nil until the first is asked for
+	placeholders services.Placeholders // placeholders of the call; nil until the guest asks for one
 	// TimedOut is the result of the command if it ran out of time; nil otherwise. The call
 	// then counts as timed out, whatever the guest returns.
 	TimedOut *services.CommandResult
 	// HistoryErr is set if the command did not run because a git history has to be examined
-	// first. It is kept even if the guest ignores the error, because the call can start
-	// again.
+	// first. It is kept even if the guest ignores the error, because the call can start again.
 	HistoryErr *policy.HistoryError
-	// Notes are remarks about the command, for the result.
-	Notes []string
-	// RawOutput is the RawOutput of [services.CommandResult].
-	RawOutput []byte
+	Notes      []string // remarks about the call's commands, for the result
+	RawOutput  []byte   // RawOutput of the last command, see [services.CommandResult]
 }
 
-// End ends a search that the guest has not collected, and waits for its end. Call it after
-// the guest has stopped and before Files is closed. charge receives the unpaid units of fuel.
-// An error means a bug of the host.
+// End ends a search that the guest has not collected, and waits for it. Call End after the
+// guest has stopped and before Files is closed. charge is called with the units of fuel that
+// the search has not paid. An error means a bug of the host.
 func (w *World) End(charge func(units uint64)) error {
 	if w.search == nil {
 		return nil
@@ -80,7 +74,7 @@ func (w *World) CountHostCall() error {
 	return nil
 }
 
-// whyDenied returns the reason why a function refuses; "": it does not. what names the
+// whyDenied returns the reason why a function refuses; "": it does not refuse. what names its
 // service. A nil World means that the module initialises.
 func (w *World) whyDenied(granted bool, what string) string {
 	switch {

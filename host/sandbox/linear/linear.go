@@ -19,7 +19,7 @@ type Image struct {
 }
 
 // NewImage returns an image with a copy of content. Its size is rounded up to whole pages of
-// the system, with zeros; the memory of a guest needs no rounding.
+// the system, filled with zeros; the memory of a guest already consists of whole pages.
 func NewImage(content []byte) (*Image, error) {
 	if len(content) == 0 {
 		return nil, errors.New("an image of nothing")
@@ -27,9 +27,9 @@ func NewImage(content []byte) (*Image, error) {
 	return newImage(content, (len(content)+PageSize-1)/PageSize*PageSize)
 }
 
-// Load returns the image in a file of size bytes. Nobody may write to the file while the
-// image or a memory from it is in use. Load maps the file; on unknown file systems it copies
-// the parts that are no holes.
+// Load returns the image in a file of size bytes. Nobody may write to the file while the image
+// or a memory that began as the image is in use. Load maps the file; on unknown file systems
+// it copies the parts that are no holes.
 func Load(f *os.File, size int64) (*Image, error) {
 	if size <= 0 || size%int64(PageSize) != 0 || size > math.MaxInt32 {
 		return nil, fmt.Errorf("load an image: a file of %d bytes is none", size)
@@ -53,12 +53,12 @@ func (i *Image) Bytes() []byte { return i.bytes }
 
 // Memory is the linear memory of one guest.
 type Memory struct {
-	region []byte // the whole reservation; nil after Close
+	region []byte // reserved address space; nil after Close
 	image  *Image // nil: the memory began empty
-	method Method
+	method Method // way of Reset
 }
 
-// Reserve returns an empty memory that can grow to limit bytes. It consists of zeros.
+// Reserve returns an empty memory that can grow to limit bytes. All bytes are zeros.
 func Reserve(limit uint64) (*Memory, error) {
 	region, err := reserve(limit)
 	if err != nil {
@@ -71,7 +71,7 @@ func Reserve(limit uint64) (*Memory, error) {
 // the best [Method] that works here.
 func (i *Image) Map(limit uint64) (*Memory, error) { return i.MapFor(bestMethod(), limit) }
 
-// MapFor is Map with a given method, which must work here.
+// MapFor does the same as Map with a method for Reset, which must work here.
 func (i *Image) MapFor(method Method, limit uint64) (*Memory, error) {
 	if limit < uint64(len(i.bytes)) {
 		return nil, fmt.Errorf("an image of %d bytes does not fit into %d", len(i.bytes), limit)
@@ -92,9 +92,9 @@ func (i *Image) MapFor(method Method, limit uint64) (*Memory, error) {
 // read.
 func (m *Memory) Bytes() []byte { return m.region }
 
-// Reset restores the changed pages of the image, and returns their number. Bytes beyond the
-// image are cleared by [Memory.ClearBeyondImage]. After an error the memory must not be used
-// again.
+// Reset restores the changed pages of the image, and returns the number of restored pages. It
+// does not clear bytes beyond the image, see [Memory.ClearBeyondImage]. After an error the
+// memory must not be used again.
 func (m *Memory) Reset() (pages int, err error) {
 	if m.method == MethodCopy {
 		copy(m.region, m.image.bytes)
@@ -103,13 +103,14 @@ func (m *Memory) Reset() (pages int, err error) {
 	return m.reset()
 }
 
-// Trim frees the physical memory of the pages, which the system then reads from the image
-// again. It must follow a Reset. It does nothing on systems that copy images.
+// Trim frees the physical memory of the pages of the image, which the system reads from the
+// image again when they are used. It must follow a Reset. It does nothing on systems that copy
+// images.
 func (m *Memory) Trim() error { return m.trim() }
 
-// ClearBeyondImage writes zeros from the end of the image to size, the largest size of the
-// memory since it began. The system gets that memory back, if it can. After an error the
-// memory must not be used again.
+// ClearBeyondImage sets the bytes from the end of the image to size to zero. size is the
+// largest size of the memory since it began. The system gets this memory back, if it can.
+// After an error the memory must not be used again.
 func (m *Memory) ClearBeyondImage(size uint64) error { return m.clearBeyondImage(int(size)) }
 
 // Verify returns an error if the memory differs from its image.

@@ -37,8 +37,7 @@ func newImage(content []byte, size int) (*Image, error) {
 	})
 }
 
-// load maps the file and keeps it open; on file systems where it must not be mapped, it
-// copies it.
+// load maps the file and leaves it open, or copies it if its file system must not be mapped.
 func load(f *os.File, size int) (*Image, error) {
 	if !mapped.IsLocal(f) {
 		return loadCopy(f, size)
@@ -85,7 +84,7 @@ func loadCopy(f *os.File, size int) (*Image, error) {
 	})
 }
 
-// makeImage returns an image of the bytes that fill writes to a new file in memory.
+// makeImage returns an image of size bytes. fill writes them to a new file in memory.
 func makeImage(size int, fill func(fd int) error) (_ *Image, err error) {
 	fd, err := unix.MemfdCreate("stockade-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
 	if err == unix.EINVAL { // MFD_NOEXEC_SEAL needs Linux 6.3
@@ -121,7 +120,7 @@ func mapImage(fd, size int) (*Image, error) {
 	return &Image{bytes: b, file: fd}, nil
 }
 
-// extents calls each for every part of a file that is no hole.
+// extents calls each with the offset and the end of every part of a file that is no hole.
 func extents(fd int, each func(from, to int64) error) error {
 	for at := int64(0); ; {
 		from, err := unix.Seek(fd, at, unix.SEEK_DATA)
@@ -160,8 +159,8 @@ func (i *Image) write(f *os.File) error {
 }
 
 // preallocate allocates the blocks of a file on a file system in memory, or on an overlay,
-// which may be one. On these, reading a hole of a mapped file allocates memory, and ends the
-// process if there is none left.
+// which may be in memory. On these, reading a hole of a mapped file allocates memory, and ends
+// the process if there is none left.
 func preallocate(f *os.File, size int64) error {
 	defer runtime.KeepAlive(f)
 	fd := int(f.Fd())
@@ -199,7 +198,7 @@ func (i *Image) mapTo(region []byte) error {
 	return err
 }
 
-// pagemap returns /proc/self/pagemap, or nil if it cannot be read, as in some containers.
+// pagemap returns /proc/self/pagemap; nil: it cannot be read, as in some containers.
 var pagemap = sync.OnceValue(func() *os.File {
 	f, err := os.Open("/proc/self/pagemap")
 	if err != nil {
@@ -216,8 +215,7 @@ var bestMethod = sync.OnceValue(func() Method {
 	panic("linear: copying always works")
 })
 
-// workingMethods yields the methods that work here, the fastest first. It tries each with a
-// memory of its own.
+// workingMethods yields the methods that work here, the fastest first, by trying each.
 func workingMethods(yield func(Method) bool) {
 	for _, m := range []Method{MethodScan, MethodPagemap, MethodDrop} {
 		if try(m) == nil && !yield(m) {
@@ -227,8 +225,7 @@ func workingMethods(yield func(Method) bool) {
 	yield(MethodCopy)
 }
 
-// try resets a memory with changed pages in several places, and returns an error if the
-// method does not work.
+// try returns an error if resetting a memory with changed pages does not work.
 func try(method Method) error {
 	content := make([]byte, 9*PageSize)
 	for at := range content {
@@ -269,8 +266,8 @@ func (m *Memory) reset() (int, error) {
 	}
 }
 
-// restorePages copies bytes [from, to) of the image back, or drops their pages if more than
-// maxRestored pages are done.
+// restorePages copies the bytes [from, to) of the image back. If more than maxRestored pages
+// were restored before (done), it drops their pages instead.
 func (m *Memory) restorePages(done, from, to int) error {
 	if done > maxRestored {
 		return m.dropPages(from, to)
@@ -290,7 +287,7 @@ func (m *Memory) clearBeyondImage(size int) error { return m.dropPages(len(m.ima
 
 func (m *Memory) trim() error { return m.dropPages(0, len(m.image.bytes)) }
 
-// From linux/fs.h.
+// Constants of linux/fs.h.
 const (
 	pageIsFile    = 1 << 2
 	pageIsPresent = 1 << 3
@@ -310,8 +307,7 @@ type scanArg struct {
 
 type scanRegion struct{ start, end, _ uint64 }
 
-// resetByScan restores the pages that are in memory or in swap, and no longer those of the
-// file.
+// resetByScan restores the pages in memory or in swap that are no longer those of the file.
 func (m *Memory) resetByScan() (pages int, err error) {
 	f := pagemap()
 	if f == nil {

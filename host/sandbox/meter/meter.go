@@ -22,41 +22,39 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// DefaultSlice is the fuel that a guest gets at a time. A slice runs for some tens of
-// microseconds, and for 4 ms with the slowest mix of instructions; that long the garbage
+// DefaultSlice is the fuel that a guest gets at a time. It lasts for some tens of
+// microseconds, and for 4 ms with the slowest mix of instructions. So long the garbage
 // collector has to wait.
 const DefaultSlice = 125_000
 
 var (
-	// ErrExhausted ends a guest that has used up a budget.
-	ErrExhausted = errors.New("out of fuel")
-	// ErrDepth ends a guest with calls that are nested too deeply.
-	ErrDepth = errors.New("calls are nested too deeply")
+	ErrExhausted = errors.New("out of fuel")                 // error of a guest that has used up a budget
+	ErrDepth     = errors.New("calls are nested too deeply") // error of a guest with calls that are nested too deeply
 )
 
 // Account is the fuel account of one instance. One goroutine uses it; other goroutines may
 // call Used.
 type Account struct {
 	ctx        context.Context
-	deadline   time.Time // zero: none
-	slice      uint64
-	budgets    []*policy.Budget // the budget of the call first
-	granted    uint64           // units granted so far
+	deadline   time.Time        // zero: none
+	slice      uint64           // units that the guest gets at a time
+	budgets    []*policy.Budget // budgets that pay, the budget of the call first
+	granted    uint64           // units that the guest has got so far
 	exhausted  *policy.Budget   // budget that is used up; nil: none is
 	counter    func() int64     // reads the guest's counter
 	setCounter func(int64)      // writes the guest's counter
 	turns      *Turns           // nil: the guest need not wait for turns
 
 	// The fields below are for Turns.
-	base       uint64 // units that count as used in addition to those that were
-	usedAtTurn uint64 // units that counted as used when it got its turn
+	base       uint64 // units that count as used in addition to those that were used
+	usedAtTurn uint64 // units that counted as used when the guest got its turn
 }
 
-// CallFuelKey is the setting of a call's limit.
+// CallFuelKey is the name of the setting with the limit of a call.
 const CallFuelKey = "tool_fuel"
 
 // New returns an account with a budget in units of fuel. The account stops its guest when ctx
-// ends. The shared budgets pay for the fuel as well. A slice of 0 means [DefaultSlice].
+// ends. The shared budgets also pay for all of the fuel. A slice of 0 means [DefaultSlice].
 func New(ctx context.Context, budget, slice uint64, shared ...*policy.Budget) *Account {
 	if slice == 0 {
 		slice = DefaultSlice
@@ -84,8 +82,8 @@ func (a *Account) Attach(mod api.Module) error {
 	return nil
 }
 
-// Used returns the fuel that was used so far. It is exact while the guest does not run:
-// before and after a call, after a trap, and inside a host function.
+// Used returns the units of fuel that were used so far. The number is exact while the guest
+// does not run: before and after a call, after a trap, and inside a host function.
 func (a *Account) Used() uint64 {
 	if a.counter == nil {
 		return 0
@@ -102,8 +100,8 @@ func (a *Account) Charge(units uint64) {
 	}
 }
 
-// Settle charges the fuel that was used since the last check, and returns an error if the
-// guest had to stop. Call it when the guest has returned.
+// Settle charges the fuel that was used since the last check. The error means that the guest
+// had to stop. Call it when the guest has returned.
 func (a *Account) Settle() error {
 	if err := a.Check(); err != nil {
 		return err
@@ -117,7 +115,7 @@ func (a *Account) Settle() error {
 	return err
 }
 
-// Left returns the fuel that the guest can still use.
+// Left returns the units of fuel that the guest can still use.
 func (a *Account) Left() uint64 {
 	_, least := a.tightestBudget()
 	if a.counter != nil {
@@ -126,7 +124,7 @@ func (a *Account) Left() uint64 {
 	return least
 }
 
-// tightestBudget returns the budget with the least fuel left, and the fuel.
+// tightestBudget returns the budget with the least fuel left, and that fuel.
 func (a *Account) tightestBudget() (*policy.Budget, uint64) {
 	budget, least := a.budgets[0], a.budgets[0].Left()
 	for _, b := range a.budgets[1:] {
@@ -137,8 +135,8 @@ func (a *Account) tightestBudget() (*policy.Budget, uint64) {
 	return budget, least
 }
 
-// Exhaust ends a guest that cannot pay for work of the host, even if its budgets have got
-// fuel back meanwhile. It returns ErrExhausted.
+// Exhaust marks the tightest budget as used up and returns ErrExhausted, for a guest that
+// cannot pay for work of the host, even if its budgets have got fuel back meanwhile.
 func (a *Account) Exhaust() error {
 	if a.exhausted == nil {
 		a.exhausted, _ = a.tightestBudget()
@@ -161,19 +159,19 @@ func (a *Account) yield(used uint64) error {
 	return a.Check() // waiting may have taken long
 }
 
-// ExhaustedBudget returns the budget that ended the guest, or nil.
+// ExhaustedBudget returns the budget that ended the guest; nil: none did.
 func (a *Account) ExhaustedBudget() *policy.Budget { return a.exhausted }
 
 // ReleaseTurn ends the turn of the guest, if it has one. Call it when the guest does not run
-// for a while. It waits for a turn before it continues.
+// for a while. Before the guest continues, it waits for a turn.
 func (a *Account) ReleaseTurn() {
 	if a.turns != nil {
 		a.turns.release(a)
 	}
 }
 
-// WithoutTurn calls wait, which must not use the processor, inside a host function, while
-// other guests have the turn.
+// WithoutTurn calls wait, inside a host function, while other guests have the turn. wait must
+// not use the processor.
 func (a *Account) WithoutTurn(wait func()) {
 	a.ReleaseTurn()
 	wait()
@@ -183,8 +181,8 @@ func (a *Account) WithoutTurn(wait func()) {
 	}
 }
 
-// Close returns unused fuel to the budgets, and charges fuel that the guest owes: a guest
-// that was stopped in time has used it nevertheless. The guest must not run again.
+// Close returns unused fuel to the budgets, and charges fuel that the guest owes: a guest that
+// was stopped has used fuel since the last check. The guest must not run again.
 func (a *Account) Close() {
 	a.ReleaseTurn()
 	if a.counter == nil {
@@ -215,9 +213,10 @@ func (a *Account) Check() error {
 	return nil
 }
 
-// grant adds a slice to the counter, or more if more is owed, and returns the counter. If a
-// budget has less than the debt it is emptied and becomes exhausted; the others pay the whole
-// debt, so that many calls together cannot owe one of them more and more.
+// grant adds a slice to the counter, whose value is left, or more if more is owed (left is
+// negative). It returns the new value. If a budget has less than the debt it is emptied and
+// becomes exhausted; the others pay the whole debt, so that many calls together cannot owe one
+// of them more and more.
 func (a *Account) grant(left int64) (int64, error) {
 	owed := uint64(-left)
 	more := max(a.slice, owed)
@@ -247,14 +246,14 @@ func With(ctx context.Context, a *Account) context.Context {
 	return context.WithValue(ctx, accountKey{}, a)
 }
 
-// From returns the account of the call, or nil.
+// From returns the account of the call; nil: there is none.
 func From(ctx context.Context) *Account {
 	a, _ := ctx.Value(accountKey{}).(*Account)
 	return a
 }
 
-// Instantiate registers the host module with refill in a runtime, for all its instances.
-// refill uses the account in the context of each call.
+// Instantiate registers the host module with the function refill in a runtime, for all its
+// instances. refill uses the account in the context of each call.
 func Instantiate(ctx context.Context, rt wazero.Runtime) error {
 	_, err := rt.NewHostModuleBuilder(fuel.ImportModule).NewFunctionBuilder().
 		WithGoModuleFunction(api.GoModuleFunc(refill), []api.ValueType{api.ValueTypeI64}, []api.ValueType{api.ValueTypeI64}).

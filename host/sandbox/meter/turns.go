@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Turns lets no more guests run at a time than there are processors. Other work waits only
-// for a slice then, not for all guests. Of the waiting guests, the guest that has used the
-// least fuel in its call goes first. So short calls are not held up by long ones, and these
-// share the rest, slice by slice.
+// Turns lets no more guests run at a time than there are processors, so that other work waits
+// only for a slice, not for all guests. Of the waiting guests, the guest that has used the
+// least fuel in its call goes first. So long calls do not hold up short ones, and the long
+// ones share the rest, slice by slice.
 //
 // A guest that arrives or returns counts as having used only a little less than the others,
 // so that it does not run alone until it has caught up. From time to time the guest that has
@@ -20,9 +20,9 @@ import (
 type Turns struct {
 	mu      sync.Mutex             // guards the fields below
 	free    int                    // turns that nobody has
-	holders map[*Account]time.Time // guests with a turn, and the time of their last acquire
+	holders map[*Account]time.Time // accounts of guests with a turn, and the times of their last acquire
 	waiting waiters                // guests that wait for a turn
-	arrived uint64                 // number of guests that had to wait so far
+	arrived uint64                 // number of times that a guest had to wait so far
 	served  uint64                 // number of turns given to waiting guests so far
 	watch   bool                   // a call of reclaim is scheduled
 }
@@ -30,15 +30,13 @@ type Turns struct {
 const (
 	// bonus is the advantage of an arriving guest over the guest that has used the least, in
 	// units of fuel: some tens of milliseconds, in which most calls end.
-	bonus = 256 * DefaultSlice
-	// eldest is the interval of turns after which the guest that has waited longest goes
-	// first.
-	eldest = 8
+	bonus  = 256 * DefaultSlice
+	eldest = 8 // one of this many turns goes to the guest that has waited longest
 )
 
-// lease is the time after which a guest loses its turn unless it calls acquire again. Guests
-// do so after every slice, which is milliseconds at most. After a longer time a guest waits
-// for the host, for example for a disk that does not answer.
+// lease is the time after which a guest loses its turn, if others wait, unless it calls
+// acquire again. Guests do so after every slice, which is milliseconds at most. After a longer
+// time a guest waits for the host, for example for a disk that does not answer.
 const lease = 50 * time.Millisecond
 
 // NewTurns returns turns for n guests at a time. 0 stands for the number of processors.
@@ -49,17 +47,16 @@ func NewTurns(n int) *Turns {
 	return &Turns{free: n, holders: map[*Account]time.Time{}}
 }
 
-// waiter is a guest that waits for a turn.
 type waiter struct {
 	account *Account
 	used    uint64        // units of fuel that count as used
-	arrived uint64        // order of arrival
+	arrived uint64        // position in the order of arrival
 	turn    chan struct{} // closed when the guest has its turn
-	at      int           // index in waiters; -1: no longer there
+	at      int           // index in waiters; -1: it has left them
 }
 
-// acquire is called between two slices of a guest that has used a number of units of fuel. It
-// returns when the guest has its turn, or an error when ctx ends.
+// acquire is called between two slices of a guest that has used this many units of fuel. It
+// returns when the guest has its turn; the error is that of ctx, if ctx ends first.
 func (t *Turns) acquire(ctx context.Context, a *Account, used uint64) error {
 	t.mu.Lock()
 	_, has := t.holders[a]
@@ -103,8 +100,8 @@ func (t *Turns) acquire(ctx context.Context, a *Account, used uint64) error {
 	return ctx.Err()
 }
 
-// leastUsed returns the least fuel that a running or waiting guest has used. some is false if
-// there are no guests.
+// leastUsed returns the least fuel that counts as used by a guest with a turn or a waiting
+// guest. some is false if there are no guests.
 func (t *Turns) leastUsed() (least uint64, some bool) {
 	if len(t.waiting) > 0 {
 		least, some = t.waiting[0].used, true
@@ -117,7 +114,6 @@ func (t *Turns) leastUsed() (least uint64, some bool) {
 	return least, some
 }
 
-// release ends the turn of a guest, if it has one.
 func (t *Turns) release(a *Account) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,7 +150,7 @@ func (t *Turns) serve() {
 	}
 }
 
-// reclaim ends the turns of guests whose lease is over.
+// reclaim ends the turns of guests whose lease is over, if others wait.
 func (t *Turns) reclaim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

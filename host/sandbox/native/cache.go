@@ -14,10 +14,10 @@ import (
 	"github.com/tetratelabs/wazero"
 )
 
-// EngineVersion is the version in go.mod. Before changing it, check that [Supported] still
-// holds: cache.fileCache holds a filecache.Cache, and deserializeCompiledModule reads the
-// code in one step, into the memory from which it runs. See RATIONALE, "Why does the engine
-// get its native code from us?"
+// EngineVersion is the engine's version in go.mod. Before changing it, check that [Supported]
+// still holds: cache.fileCache holds a filecache.Cache, and deserializeCompiledModule reads
+// the code in one step, into the memory from which it runs. See RATIONALE, "Why does the
+// engine get its native code from us?"
 const EngineVersion = "v1.12.0"
 
 const (
@@ -26,7 +26,7 @@ const (
 )
 
 // LinkedVersion returns the version of the engine in this program, with its replacement in
-// go.mod. It returns EngineVersion if the program does not know.
+// go.mod. It returns EngineVersion if the version is unknown.
 func LinkedVersion() string { return cmp.Or(linkedVersion(), EngineVersion) }
 
 func linkedVersion() string {
@@ -66,18 +66,19 @@ func fileVersion() string {
 	return "dev"
 }
 
-// Supported reports whether the engine can use a [NewCache]. It cannot if its version is
-// another or unknown; then it uses files of its own.
+// Supported reports whether the engine can use a [NewCache]. If its version is another or
+// unknown, it cannot, and uses files of its own.
 var Supported = sync.OnceValue(func() bool {
 	return linkedVersion() == fmt.Sprint(EngineVersion, (*debug.Module)(nil)) && fileCacheField(wazero.NewCompilationCache()).IsValid()
 })
 
-// NewCache returns a cache for the engine that holds the code of f under one name, and stores
-// nothing. f has to stay open until the module is compiled; nil: the cache is empty. It
-// panics unless Supported.
+// NewCache returns a cache for the engine that holds the code of f under the name, and stores
+// nothing. f has to stay open until the module is compiled; nil: the cache is empty. It panics
+// unless Supported.
 //
-// The function asked returns the last name for which the engine has asked; "": none. The name
-// is a hash of the whole module and of the features of the processor.
+// The function asked returns the last name for which the engine has asked; "": it has not
+// asked. The engine names code by a hash of the whole module and of the features of the
+// processor.
 func NewCache(name string, f *File) (_ wazero.CompilationCache, asked func() string) {
 	files := &fileCache{name: name, f: f}
 	c := wazero.NewCompilationCache()
@@ -101,7 +102,7 @@ func fileCacheField(c wazero.CompilationCache) reflect.Value {
 
 // fileCache implements the engine's internal/filecache.Cache.
 type fileCache struct {
-	name, asked string
+	name, asked string // name of the code, and the last name that the engine asked for
 	f           *File
 }
 

@@ -10,10 +10,8 @@ import (
 )
 
 // mapInto replaces the mapping p by a mapping of the file's content from an offset on, and
-// reports success. If it fails, p is unchanged.
-//
-// The new mapping is executable at once: if the file system or a security module forbids
-// that, it fails here.
+// reports success. If it fails, p is unchanged. The new mapping is executable at once: if the
+// file system or a security module forbids that, mapInto fails.
 func mapInto(p []byte, f *os.File, offset int64) bool {
 	page := uintptr(os.Getpagesize())
 	to := unsafe.Pointer(unsafe.SliceData(p))

@@ -27,13 +27,13 @@ import (
 	"os"
 )
 
-// alignment is a multiple of the page size of every system.
+// alignment of the code in a file, in bytes: a multiple of every system's page size.
 const alignment = 64 << 10
 
 const magic = "WAZEVO"
 
-// maxFuncs limits the memory for a head that was not checked yet. Modules with more functions
-// are not admitted.
+// maxFuncs limits the memory for a head that was not checked yet: a head with more functions
+// is an error. Modules with more are not admitted.
 const maxFuncs = 1 << 20
 
 var errFormat = errors.New("it is not the engine's native code")
@@ -42,7 +42,7 @@ var errFormat = errors.New("it is not the engine's native code")
 type File struct {
 	f            *os.File
 	head, tail   []byte
-	offset, size int64 // of the code, in bytes
+	offset, size int64 // offset and size of the code, in bytes
 }
 
 // Open reads all parts of a file except the code. The File closes f; if Open fails, it closes
@@ -75,17 +75,18 @@ func Open(f *os.File) (_ *File, err error) {
 // Close closes the file. Code that was loaded stays loaded.
 func (f *File) Close() error { return f.f.Close() }
 
-// HeadAndTail returns all of the file except the code, of which the engine checks a sum.
+// HeadAndTail returns the file without the code. The engine checks a sum of the code.
 func (f *File) HeadAndTail() []byte { return append(bytes.Clone(f.head), f.tail...) }
 
-// Parts returns the parts of a file, for [RebuildHead] in a later program: the head without
-// the engine's version, the tail, and the code, which can be read until the File is closed.
+// Parts returns the parts of a file, from which a later program can rebuild it with
+// [RebuildHead]: the head without the engine's version, the tail, and the code, which can be
+// read until the File is closed.
 func (f *File) Parts() (head, tail []byte, code *io.SectionReader) {
 	return f.head[versionEnd(f.head):], f.tail, io.NewSectionReader(f.f, f.offset, f.size)
 }
 
-// RebuildHead returns the head of a file for the engine in this program, from the head that
-// Parts has returned, and the offset and the size of the code.
+// RebuildHead returns the head of a file for the engine in this program, and the offset and
+// the size of the code in that file. part is a head that Parts has returned.
 func RebuildHead(part []byte) (head []byte, offset, size int64, _ error) {
 	version := fileVersion()
 	head = append([]byte(magic), byte(len(version)))
@@ -99,7 +100,7 @@ func RebuildHead(part []byte) (head []byte, offset, size int64, _ error) {
 
 func versionEnd(head []byte) int { return len(magic) + 1 + int(head[len(magic)]) }
 
-// Align rewrites a file of the engine as a file of this package.
+// Align writes a file of the engine (from) to an empty file (to) as a file of this package.
 func Align(to, from *os.File) error {
 	head, size, err := readHead(from)
 	if err != nil {
@@ -122,7 +123,7 @@ func Align(to, from *os.File) error {
 
 func aligned(n int) int64 { return (int64(n) + alignment - 1) / alignment * alignment }
 
-// readHead returns the bytes before the code, and the length of the code.
+// readHead returns the bytes before the code, and the length of the code in bytes.
 func readHead(f io.ReaderAt) (head []byte, code int64, err error) {
 	head = make([]byte, len(magic)+1)
 	fill := func(more int) {
@@ -162,7 +163,7 @@ func (f *File) stream() io.Reader {
 	return io.MultiReader(bytes.NewReader(f.head), code, bytes.NewReader(f.tail))
 }
 
-// codeReader reads the code. If the engine asks for all of it at once, it maps the code.
+// codeReader reads the code. If the engine asks for all of it at once, it is mapped.
 type codeReader struct {
 	f            *os.File
 	offset, size int64

@@ -8,9 +8,9 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// backgroundUnits limits the debt of a search before the guest collects the result, which is
-// when it pays. At this limit the search waits for the guest. Once in a call, a guest can
-// cause that much work that it cannot pay.
+// backgroundUnits limits the fuel that a search owes before the guest, which has to pay,
+// collects the result. At this limit the search waits for the guest. Once in a call, a guest
+// can cause that much work that it cannot pay.
 const backgroundUnits = 1 << 28
 
 // Search is a search that continues while its guest does something else. The goroutine of the
@@ -20,9 +20,10 @@ type Search struct {
 	found *Found // result, if run is nil
 }
 
-// Begin begins a search. The search is done at once if no other goroutine may open files, see
-// [wasi.FS.View], or if there is only one processor. The error is ErrPattern, ErrSpent, the
-// end of ctx, or an error of pay. A file that cannot be read is no error.
+// Begin begins a search for the guest that pays with pay. The whole search is done in Begin if
+// no other goroutine may open files, see [wasi.FS.View], or if there is only one processor.
+// The error is ErrPattern, ErrSpent, the end of ctx, or an error of pay. A file that cannot be
+// read is no error.
 func Begin(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Search, error) {
 	r, err := prepare(ctx, fs, q, pay)
 	if err != nil {
@@ -46,8 +47,8 @@ func (s *Search) Collect() (*Found, error) {
 	return s.run.collect()
 }
 
-// Abandon ends the search and waits for its end. It returns the units of fuel that are owed.
-// An error means a bug of the host.
+// Abandon ends the search and waits for its end. owed is the number of units of fuel that were
+// not paid. An error means a bug of the host.
 func (s *Search) Abandon() (owed uint64, err error) {
 	if s.run == nil {
 		return 0, nil
@@ -60,24 +61,24 @@ func (s *Search) Abandon() (owed uint64, err error) {
 	return uint64(max(r.unpaid.Load()+r.owed.Load(), 0)), err
 }
 
-// background is the state of a search that a goroutine of its own conducts until the guest
-// collects the result. This goroutine has a place, as all searching goroutines have, and
-// opens files through a view of the file system. It cannot pay: it records debts, and the
-// guest pays later. The guest then conducts the rest, because it has a turn, while places
-// change hands among all searches.
+// background is the state of a search that another goroutine conducts until the guest collects
+// the result. This goroutine has a place, like all searching goroutines, and opens files
+// through a view of the file system. It cannot pay: it records debts, and the guest pays
+// later. The guest then conducts the rest, because it has a turn, while places change hands
+// among all searches.
 type background struct {
 	view       *wasi.View
 	payer      Payer         // account of the guest
 	guestWaits chan struct{} // closed when the guest collects the result
 	handed     chan struct{} // closed when the guest may conduct
 
-	// The conducting goroutine owns these fields until handed is closed.
-	err   error
-	panic any
+	// The goroutine that conducts the search owns these fields until handed is closed.
+	err   error // error of the search so far
+	panic any   // value of a panic; nil: none
 }
 
-// toBackground starts a goroutine that conducts the search. It returns false if the search
-// has to be done at once.
+// toBackground starts a goroutine that conducts the search. It returns false if that is not
+// possible, so that the search has to be done at once.
 func (r *run) toBackground(fs *wasi.FS) bool {
 	if r.maxWorkers == 0 {
 		return false
@@ -126,7 +127,7 @@ func (r *run) inBackground() bool {
 }
 
 // guestWaits reports whether the guest waits for the result. Before that, the guest may spend
-// the fuel for which the search relies on it.
+// the fuel that the search would need.
 func (r *run) guestWaits() bool {
 	if r.background == nil {
 		return true
@@ -139,7 +140,7 @@ func (r *run) guestWaits() bool {
 	}
 }
 
-// owedLimit returns the units of fuel that may be owed now.
+// owedLimit returns the units of fuel that the search may owe now.
 func (r *run) owedLimit() int64 {
 	left := r.available.Load()
 	if !r.guestWaits() {
@@ -148,8 +149,8 @@ func (r *run) owedLimit() int64 {
 	return left
 }
 
-// checkFunds returns ErrSpent if the debt is more than the guest can pay. While the guest
-// does something else this is unknown, and checkFunds waits for the guest. The calling
+// checkFunds returns ErrSpent if the search owes more than the guest can pay. While the guest
+// does something else that is unknown, and checkFunds waits for the guest. The calling
 // goroutine has a place.
 func (r *run) checkFunds() error {
 	for {
@@ -217,14 +218,14 @@ func (l deferredPayer) Left() uint64 { return uint64(l.available.Load()) }
 // Yield does nothing: there is no turn to yield.
 func (l deferredPayer) Yield(uint64) error { return nil }
 
-// WithoutTurn calls wait, while another goroutine has the place.
+// WithoutTurn calls wait, while other goroutines can use the place.
 func (l deferredPayer) WithoutTurn(wait func()) {
 	<-places
 	wait()
 	places <- struct{}{}
 }
 
-// guestPayer is the guest as a payer. It also pays the recorded debts of others.
+// guestPayer is the guest as a payer. It also pays the debts that others have recorded.
 type guestPayer struct {
 	Payer
 	run *run

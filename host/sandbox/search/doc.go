@@ -7,12 +7,12 @@
 //
 // # Goroutines
 //
-// One goroutine conducts a search: it opens and closes the files, in order, and adds up the
-// results. Workers only read open files. A fixed number of files is opened ahead, which
-// limits the memory and makes the cost of a search the same in every run: it depends on the
-// files, not on the speed of the goroutines. For the same reason tasks that were begun ahead
-// are finished and paid for even if the search has ended, and no expensive task is begun
-// ahead.
+// One goroutine conducts a search: it opens and closes the files, in order and in groups
+// (tasks), and adds up the results. Workers only read open files. A fixed number of files is
+// opened ahead, which limits the memory and makes the cost of a search the same in every run:
+// it depends on the files, not on the speed of the goroutines. For the same reason tasks that
+// were begun ahead are finished and paid for even if the search has ended, and no expensive
+// task is begun ahead.
 //
 // A guest begins a search and collects the result later. Until then a goroutine of the search
 // conducts it; afterwards the goroutine of the guest does, which also searches while it has

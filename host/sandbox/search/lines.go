@@ -9,47 +9,48 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
-// Limits of a query. Higher values are lowered to them.
+// Limits of a query. A longer or larger pattern is ErrPattern; the other values are lowered to
+// the limit.
 const (
-	MaxPattern = 1 << 10 // bytes
-	MaxSteps   = 4096    // instructions of the compiled pattern
-	MaxMatches = 1000
-	MaxText    = 256 << 10 // bytes
-	MaxContext = 20
-	MaxChars   = 2000
+	MaxPattern = 1 << 10   // bytes
+	MaxSteps   = 4096      // instructions of the compiled pattern
+	MaxMatches = 1000      // lines with matches
+	MaxText    = 256 << 10 // bytes of text after which no match is added
+	MaxContext = 20        // lines before and after each match
+	MaxChars   = 2000      // characters of each line
 )
 
-// Costs of a search in units of fuel, about a nanosecond each.
+// Costs of a search, in units of fuel of about a nanosecond.
 const (
-	costQuery   = 20_000     // each query
-	costSource  = 500        // each byte of the pattern
-	costClass   = 200_000    // each class of Unicode in the pattern
-	costFold    = 15_000_000 // each range in the pattern that can be large if case is ignored
-	costProgram = 500        // each instruction of the compiled pattern
-	costFile    = 1000       // each file, in addition to opening it
-	shiftRead   = 2          // each 1<<shiftRead bytes cost one unit for reading, and one for each literal text that is looked for
-	costVain    = 20         // each place that turned out not to match a literal text
-	costLine    = 100        // each line that is matched
-	costMatch   = 20         // each byte of such a line
-	costStep    = 8          // each byte of such a line, for each instruction of the pattern
+	costQuery   = 20_000     // for each query
+	costSource  = 500        // for each byte of the pattern
+	costClass   = 200_000    // for each class of Unicode in the pattern
+	costFold    = 15_000_000 // for each range in the pattern that can be large if case is ignored
+	costProgram = 500        // for each instruction of the compiled pattern
+	costFile    = 1000       // for each file, in addition to opening it
+	shiftRead   = 2          // 1<<shiftRead bytes cost one unit for reading, and one for each literal text that is looked for
+	costVain    = 20         // for each place that turned out not to match a literal text
+	costLine    = 100        // for each line that is matched against the pattern
+	costMatch   = 20         // for each byte of such a line
+	costStep    = 8          // for each byte of such a line and each instruction of the pattern
 )
 
 var (
 	// ErrPattern is returned for a pattern that is invalid or too large.
 	ErrPattern = errors.New("the pattern is not valid, or too large")
-	// ErrSpent is returned if the guest could not pay for the work when it was done, even if
-	// it can pay later.
+	// ErrSpent is returned if the guest could not pay for the work when the work was done,
+	// even if the guest can pay later.
 	ErrSpent = errors.New("the search has cost more than there is")
 )
 
 // Query describes a search.
 type Query struct {
-	Files      []string // absolute names
+	Files      []string // absolute names of the files, in the order of the search
 	Pattern    string   // an RE2 expression
 	Context    int      // lines before and after each match
-	MaxMatches int
-	MaxText    int // bytes of text after which no further match is added
-	MaxChars   int // characters of each line that are returned
+	MaxMatches int      // lines with matches after which the search ends
+	MaxText    int      // bytes of text after which no further match is added
+	MaxChars   int      // characters of each line that are returned
 }
 
 // Found is the result of a search.
@@ -57,17 +58,17 @@ type Found struct {
 	Lines  []Line
 	Text   []byte // all lines, without separators
 	Failed int    // number of files that could not be opened or read to the end, or are UTF-16
-	More   bool   // there are further matches
+	More   bool   // there are further matches, which Lines lacks
 }
 
 // Line is a line of a file: a match, or its context.
 type Line struct {
-	Number  uint64 // from 1
+	Number  uint64 // number of the line in its file, from 1
 	File    int    // index in Query.Files
 	Size    int    // bytes of the line in Found.Text
-	Matches bool   // it is a match, not context
+	Matches bool   // the line is a match, not context
 	Cut     bool   // only a part of the line is in Text
-	before  bool   // it is context before a match
+	before  bool   // the line is context before a match
 }
 
 // add adds a line. It returns false if the line is a match for which there is no room.
@@ -113,8 +114,8 @@ func prepare(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*run, error)
 
 func clamp(n, limit int) int { return min(max(n, 0), limit) }
 
-// callErrFunc returns a function that returns the reason why the call is over, or nil. The
-// function reads the clock itself, because timers depend on the scheduler.
+// callErrFunc returns a function that returns the reason why the call is over; nil: it is not.
+// The function reads the clock itself, because timers depend on the scheduler.
 func callErrFunc(ctx context.Context) func() error {
 	deadline, ok := ctx.Deadline()
 	return func() error {
@@ -128,7 +129,6 @@ func callErrFunc(ctx context.Context) func() error {
 	}
 }
 
-// parseCost returns the cost of parsing an expression, in addition to costSource.
 func parseCost(expr string) uint64 {
 	classes, folds := lines.Heavy(expr)
 	return costClass*uint64(classes) + costFold*uint64(folds)

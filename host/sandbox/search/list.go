@@ -10,20 +10,17 @@ import (
 )
 
 const (
-	// maxNames limits the bytes of the names in one directory.
-	maxNames = 1 << 20
-	// maxListed limits the bytes of all listings together; the last directory may exceed it.
-	maxListed = 1 << 20
+	maxNames  = 1 << 20 // bytes of the names in a directory; a larger one is Missing
+	maxListed = 1 << 20 // bytes of all listings after which List stops
 
-	// listingBytes is the size of a listing without its names.
-	listingBytes = 40
+	listingBytes = 40 // size of a listing without its names
 
-	costListing = 2000 // each directory, in addition to reading it
-	costSort    = 200  // each entry
-	costInfo    = 200  // each name, in addition to looking it up
+	// Costs in units of fuel.
+	costListing = 2000 // for each directory, in addition to reading it
+	costSort    = 200  // for each entry of a directory
+	costInfo    = 200  // for each name of Stat, in addition to looking it up
 
-	// perPayment is the number of names that are looked up between two payments.
-	perPayment = 16
+	perPayment = 16 // names that Stat looks up between two payments
 )
 
 // Kind is the type of a directory entry.
@@ -46,14 +43,13 @@ type Entry struct {
 // Listing holds the entries of a directory, sorted by name.
 type Listing struct {
 	Entries []Entry
-	Bytes   int // bytes of all names
-	// Missing is set if the directory cannot be read or is too large.
-	Missing bool
+	Bytes   int  // bytes of all names
+	Missing bool // the directory cannot be read or is too large; Entries is then of no use
 }
 
-// List lists directories by their absolute names. It returns at least one listing, and no
-// more than fit into one result. The goroutine of the guest calls it. The error is the end of
-// ctx or an error of pay.
+// List lists directories by their absolute names, for the goroutine of the guest. It lists the
+// first of dirs, as many as fit into one result, and at least one. The error is the end of ctx
+// or an error of pay.
 func List(ctx context.Context, fs *wasi.FS, dirs []string, pay Payer) ([]Listing, error) {
 	callErr := callErrFunc(ctx)
 	var out []Listing
@@ -82,12 +78,11 @@ type Info struct {
 	Kind              Kind
 	Size              uint64 // bytes
 	Modified, Changed int64
-	// Missing is set if there is no such file, or none that the guest may reach.
-	Missing bool
+	Missing           bool // there is no such file, or the guest may not reach it
 }
 
-// Stat describes the files with absolute names, for the goroutine of the guest. The errors
-// are those of [List].
+// Stat describes the files with absolute names, for the goroutine of the guest. The errors are
+// those of [List].
 func Stat(ctx context.Context, fs *wasi.FS, names []string, pay Payer) ([]Info, error) {
 	callErr := callErrFunc(ctx)
 	out := make([]Info, 0, len(names))

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// perTask limits the files in a task. Handing a task to another goroutine costs as
-	// much as searching one file.
+	// perTask limits the files in a task, in which goroutines get their work. Handing a task
+	// to another goroutine costs as much as searching one file.
 	perTask = 8
-	// taskBytes limits the bytes of files in a task, so that large files are searched in
-	// parallel.
+	// taskBytes is the size of the files in a task after which no file is added, so that large
+	// files are searched in parallel.
 	taskBytes = 1 << 20
 	// maxTasksAhead limits the tasks that are begun before the result of the first is added.
 	// All their files are open, and each task can hold MaxText bytes and a match.
 	maxTasksAhead = 6
-	// maxUnitsAhead limits the estimated cost of tasks that are begun ahead. They are
-	// finished and paid for even if the search ends before their result is needed: the cost
-	// of a search must not depend on how far they got.
+	// maxUnitsAhead limits the estimated cost of the tasks that are begun ahead. They are
+	// finished and paid for even if the search ends before their result is needed: the cost of
+	// a search must not depend on how far they got. A task alone may exceed it.
 	maxUnitsAhead = 1 << 30
 )
 
@@ -40,7 +40,7 @@ type run struct {
 	fs         opener
 	query      *Query
 	pattern    *lines.Pattern
-	callErr    func() error  // reason why the call is over, or nil
+	callErr    func() error  // returns the reason why the call is over, or nil
 	background *background   // nil: the guest conducts the search from the beginning
 	quit       chan struct{} // closed by end
 
@@ -49,21 +49,21 @@ type run struct {
 	waiting []*task    // tasks that no goroutine has taken yet, in order
 	ended   bool       // no further task is searched
 
-	maxWorkers int // limit of the worker goroutines
-	stopped    atomic.Bool
+	maxWorkers int         // limit of the goroutines that only search
+	stopped    atomic.Bool // searching goroutines have to give up
 	workers    sync.WaitGroup
 	owed       atomic.Int64 // units of fuel for tasks that have not ended
 	unpaid     atomic.Int64 // units of fuel for everything else that is not paid yet
 	available  atomic.Int64 // units of fuel that the guest could pay when it was last asked
 
-	// The conducting goroutine owns these fields.
+	// The goroutine that conducts the search owns these fields.
 	pay           Payer
 	next          int     // index of the first file that is not open yet
-	inFlight      []*task // begun and not finished, in order
+	inFlight      []*task // tasks that were begun and not finished, in order
 	inFlightUnits uint64  // estimated cost of inFlight
 	deferred      *task   // task that is open, but too expensive to begin ahead; nil: none
 	found         *Found
-	matches       int // in found
+	matches       int // number of matches in found
 }
 
 var (
@@ -72,7 +72,7 @@ var (
 	errAwaited = errors.New("the guest waits for the result")
 )
 
-// opener is a file system or its view.
+// opener opens files: a [wasi.FS] or a [wasi.View].
 type opener interface {
 	Contents(names []string) iter.Seq2[wasi.Content, wasi.Errno]
 }
@@ -98,8 +98,7 @@ func (r *run) startWorkers() {
 	}
 }
 
-// finish ends the tasks in flight and returns the result or the error, on the goroutine of
-// the guest.
+// finish ends the tasks in flight and returns the result, or err, on the guest's goroutine.
 func (r *run) finish(err error) (*Found, error) {
 	if err != nil {
 		r.stopped.Store(true)
@@ -125,8 +124,8 @@ func (r *run) finish(err error) (*Found, error) {
 	return r.found, nil
 }
 
-// search conducts the search, from the first file that is not open yet to the end, or until
-// no further match is wanted. It may be called again after errAwaited.
+// search conducts the search, from the first file that is not open yet to the end (total
+// files), or until no further match is wanted. It may be called again after errAwaited.
 func (r *run) search(total int) error {
 	for r.next < total || r.deferred != nil || len(r.inFlight) > 0 {
 		if r.inBackground() && r.guestWaits() {
@@ -158,7 +157,7 @@ func (r *run) search(total int) error {
 	return nil
 }
 
-// end stops and awaits the workers, and closes all open files.
+// end stops the workers, waits for them, and closes all open files.
 func (r *run) end() {
 	r.stopped.Store(true)
 	r.mu.Lock()
@@ -180,7 +179,6 @@ func (r *run) end() {
 	}
 }
 
-// begin hands a task to the workers.
 func (r *run) begin(t *task) {
 	r.inFlight = append(r.inFlight, t)
 	r.inFlightUnits += t.units
@@ -190,7 +188,7 @@ func (r *run) begin(t *task) {
 	r.mu.Unlock()
 }
 
-// finishFirst waits for the first task in flight, and pays for it.
+// finishFirst waits for the first task in flight, and pays for the work.
 func (r *run) finishFirst() (*task, error) {
 	t := r.inFlight[0]
 	r.wait(t)
@@ -226,8 +224,8 @@ func (r *run) noteFunds() {
 
 func leftOf(p Payer) int64 { return int64(min(p.Left(), math.MaxInt64)) }
 
-// wait searches a task, or waits for the worker that does. So it never waits behind later
-// tasks.
+// wait searches a task that no worker has taken, or waits for the worker that has. So it never
+// waits behind later tasks.
 func (r *run) wait(t *task) {
 	r.mu.Lock()
 	i := slices.Index(r.waiting, t)
@@ -268,7 +266,7 @@ func (r *run) work() {
 	}
 }
 
-// awaitWork waits for a task. It returns false when the search has ended.
+// awaitWork waits for a task that nobody has taken. False: the search has ended.
 func (r *run) awaitWork() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -278,7 +276,7 @@ func (r *run) awaitWork() bool {
 	return !r.ended
 }
 
-// addResult adds the matches of a task to the result.
+// addResult adds the matches of a task to the result. The error is that of the task.
 func (r *run) addResult(t *task) error {
 	rest, at := t.found.Lines, 0
 	for _, f := range t.files {

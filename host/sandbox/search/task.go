@@ -17,9 +17,9 @@ type task struct {
 	done  chan struct{} // closed when the task has been searched
 
 	// The goroutine that searches the task owns these fields until done is closed.
-	found   Found // in the files of the task
-	matches int
-	panic   any
+	found   Found // result for the files of the task
+	matches int   // number of matches in found
+	panic   any   // value of a panic; nil: none
 }
 
 // file is a file of a task. The goroutine that searches the task owns work and err until done
@@ -30,13 +30,13 @@ type file struct {
 	size    int64
 	paid    uint64 // units of fuel that were paid in advance
 
-	work lines.Work
-	err  error
+	work lines.Work // work done so far, which determines the cost
+	err  error      // reason why the file was not searched to its end
 }
 
-// open opens the files of the next task, and pays for the part that is certainly read. It
-// returns nil if no file can be opened because too many are open; others reports whether
-// other tasks have open files.
+// open opens the files of the next task, from index first on, and pays for the part that is
+// certainly read. The task is nil if no file can be opened because too many are open. others
+// reports whether other tasks have open files.
 func (r *run) open(first int, others bool) (*task, error) {
 	t := &task{done: make(chan struct{})}
 	var units uint64
@@ -77,8 +77,7 @@ func (r *run) open(first int, others bool) (*task, error) {
 // paidAhead is the number of bytes of a file that are paid for when it is opened.
 const paidAhead = 1 << 20
 
-// reading returns the cost of reading a number of bytes and looking for the literal texts
-// once.
+// reading returns the cost of reading bytes and looking for the literal texts once.
 func (r *run) reading(bytes uint64) uint64 {
 	return bytes >> shiftRead * uint64(1+r.pattern.Needs())
 }
@@ -94,8 +93,7 @@ func (r *run) estimate(bytes uint64) uint64 {
 	return bytes + matched*(costMatch+costStep*r.pattern.Steps())
 }
 
-// cost returns the cost of a file for the work so far, without the part that was paid in
-// advance.
+// cost returns the cost of the work w on a file, without the part that was paid in advance.
 func (r *run) cost(f *file, w lines.Work) uint64 {
 	units := w.Read>>shiftRead + w.Looked>>shiftRead + w.Vain*costVain +
 		w.Lines*costLine + w.Matched*(costMatch+costStep*r.pattern.Steps())
@@ -113,7 +111,7 @@ func (t *task) close() {
 // scanners pools scanners, because their buffer is as large as many files.
 var scanners = sync.Pool{New: func() any { return &lines.Scanner{} }}
 
-// carryOut searches the files of a task. hasPlace reports whether the goroutine has a place;
+// carryOut searches the files of a task. hasPlace is set if the goroutine has a place;
 // otherwise it is the goroutine of the guest.
 func (r *run) carryOut(t *task, hasPlace bool) {
 	s := scanners.Get().(*lines.Scanner)

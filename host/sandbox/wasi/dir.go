@@ -13,30 +13,32 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// Dir is an open directory. It lists itself and its parent, the names that lead to
-// mounts, then the entries of the host, if any. A Dir may be used by one goroutine only.
+// Dir is an open directory. It lists itself and its parent, the names that lead to mounts,
+// then the entries of the host, if any. A Dir may be used by one goroutine only.
 type Dir struct {
-	AllNames bool // [Dir.Entry] returns names that are not UTF-8, too
+	AllNames bool // [Dir.Entry] also returns names that are not UTF-8
 
 	// Fixed at creation.
-	fs              *FS
-	shown           string
-	ino             uint64
-	leadingEntries  []Dirent // entries that are listed first
-	numFixed        int      // number of leading entries that stay; the others are staged
-	m               *mount   // nil for a synthetic directory, as are all fields below
+	fs             *FS
+	shown          string // absolute name under which the guest opened the directory
+	ino            uint64
+	leadingEntries []Dirent // entries that are listed first
+	numFixed       int      // number of leading entries that stay; the others are staged
+	// m is the mount of the directory; nil for a synthetic directory, which has no values in the
+	// fields from here to addedNames either.
+	m               *mount
 	host            *hostDir
-	realPath        string        // in a writable mount: the name without links
-	forbiddenBy     paths.Special // the special path that forbids changes
+	realPath        string        // absolute name without links, in a writable mount
+	forbiddenBy     paths.Special // special path that forbids changes of the directory
 	changeForbidden bool          // whether forbiddenBy applies
-	trails          [][]string    // in a guarded mount: the ways to hidden paths below
+	trails          [][]string    // paths from here to hidden files, as lists of names; in a guarded mount
 	entries         *rootedfs.DirReader
-	node            *stage.Node         // in a staged mount only
-	addedNames      map[string]struct{} // in a staged mount: names of the leading entries
+	node            *stage.Node         // the directory on the stage, in a staged mount only
+	addedNames      map[string]struct{} // names of the leading entries that the stage has added
 
-	last       Dirent // the entry that was read last
-	lastCookie uint64 // the cookie of last
-	nextCookie uint64 // the cookie of the entry that entries reads next
+	last       Dirent // entry that was read from the host before
+	lastCookie uint64 // cookie of that entry
+	nextCookie uint64 // cookie of the entry that entries reads next
 	closed     bool
 }
 
@@ -45,13 +47,13 @@ type Dirent struct {
 	Name string
 	Type FileType
 	Ino  uint64
-	Next uint64 // the cookie of the next entry
+	Next uint64 // cookie of the next entry
 }
 
 // hostDir is the host's side of an open directory.
 type hostDir struct {
 	file *os.File
-	root rootedfs.Root // for look-ups of entries; in guarded mounts only
+	root rootedfs.Root // the directory for look-ups of entries; in guarded mounts only
 }
 
 func (h *hostDir) Close() error {
@@ -61,19 +63,19 @@ func (h *hostDir) Close() error {
 	return h.file.Close()
 }
 
-// Cookies below firstCookie are the host's own. Leading entries, which the host does not
-// have, have cookies from firstCookie on. The last of them is followed by startCookie,
-// which stands for the host's first entry, because zero is the first entry of all. If a
-// host itself uses cookies from firstCookie on, its directory can only be read in order.
+// Cookies below firstCookie are the host's own. Leading entries, which the host does not have,
+// have cookies from firstCookie on. Behind the last of them comes startCookie, which stands
+// for the host's first entry, because zero is the first entry of all. If a host itself uses
+// cookies from firstCookie on, its directory can only be read in order.
 const (
 	firstCookie = 1 << 63
 	startCookie = 1<<64 - 1
 )
 
-// maxLeftOut limits the number of entries that are left out in a row.
+// maxLeftOut limits the entries left out in a row; then an entry without a name is returned.
 const maxLeftOut = 64
 
-// newDir makes a Dir of the directory at a place. It takes over host, which is nil for a
+// newDir returns a Dir for the directory at a place. It takes over host, which is nil for a
 // synthetic directory; on error the caller closes host.
 func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 	d := &Dir{fs: f, shown: p.shown, m: p.m, ino: hashIno(p.shown), node: p.node}
@@ -133,7 +135,6 @@ func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 	return d, 0
 }
 
-// assignCookies sets the cookies of the leading entries.
 func (d *Dir) assignCookies() {
 	for i := range d.leadingEntries {
 		d.leadingEntries[i].Next = firstCookie + uint64(i) + 1
@@ -160,16 +161,15 @@ func (d *Dir) Stat() (Stat, Errno) {
 	return d.m.describe(fi, d.shown), 0
 }
 
-// Entry returns the entry with a cookie; more is false at the end. Zero is the cookie of
-// the first entry, and each entry has the cookie of the next one; any other value is the
-// cookie of some entry, or the end, or an error. The next entry, and the last one again,
-// are cheap; any other costs as much as the host needs to find it. Names that are not
-// UTF-8 cannot be passed to WASI: they are left out, or encoded by package filename if
-// AllNames is set.
+// Entry returns the entry with a cookie; more is false at the end. Zero is the cookie of the
+// first entry, and each entry has the cookie of the next one; any other value is the cookie of
+// some entry, or the end, or an error. Reading the next entry, or the same one again, is
+// cheap; any other costs as much as the host needs to find it. Names that are not UTF-8 cannot
+// be passed to WASI: they are left out, or encoded by package filename if AllNames is set.
 //
-// An entry with an empty name stands for many that were left out in a row, so that the
-// caller can check for other things to do. Entries are read at the time of the call; one
-// that comes and goes meanwhile may be missing.
+// An entry with an empty name stands for many that were left out in a row, so that the caller
+// can check for other things to do. Entries are read at the time of the call; an entry that
+// comes and goes meanwhile may be missing.
 func (d *Dir) Entry(cookie uint64) (e Dirent, more bool, errno Errno) {
 	e, more, errno = d.entry(cookie)
 	e.Name = filename.UTF8(e.Name)
@@ -236,8 +236,8 @@ func (d *Dir) entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 	}
 }
 
-// forgetPosition makes the next call seek its entry of the host. No host entry has the
-// cookie zero.
+// forgetPosition makes the next call of Entry seek its entry on the host. No host entry has
+// the cookie zero.
 func (d *Dir) forgetPosition() { d.last, d.lastCookie, d.nextCookie = Dirent{}, 0, 0 }
 
 func (d *Dir) shows(e rootedfs.Entry) bool {
@@ -295,7 +295,7 @@ func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 }
 
 // Lstats calls [FS.Lstat] for one name after the other. Directories on the way to several
-// names are looked up once in 64 names.
+// names are looked up only once for every 64 names.
 func (f *FS) Lstats(names []string) iter.Seq2[Stat, Errno] {
 	const row = 64
 	return func(yield func(Stat, Errno) bool) {
@@ -311,7 +311,7 @@ func (f *FS) Lstats(names []string) iter.Seq2[Stat, Errno] {
 	}
 }
 
-// cacheDirs keeps the directories of walks open until end is called.
+// cacheDirs makes walks leave their directories open for the next walk, until end is called.
 func (f *FS) cacheDirs() (end func()) {
 	f.dirCache = &dirCache{}
 	return func() {
@@ -334,7 +334,7 @@ func (f *FS) withDir(name string, do func(*Dir, Errno) bool) bool {
 	return do(dir, 0)
 }
 
-// Close closes the directory. It may be called more than once.
+// Close closes the directory. Further calls do nothing.
 func (d *Dir) Close() {
 	if d.closed {
 		return

@@ -6,15 +6,14 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// dirCache holds the directories that the latest walk passed, each inside the one before.
-// They stay open, and a walk along the same path reuses them. Once per row of names, each
-// directory is looked up again: it is reused only if its name in its parent still leads
-// to it.
+// dirCache holds the directories that the latest walk passed, each inside the one before. They
+// stay open, and a walk along the same path reuses them. For each row of names (a list that is
+// looked up together), each directory is looked up once more: it is reused only if its name in
+// its parent still leads to it. A nil dirCache caches nothing.
 type dirCache struct {
-	m    *mount
-	dirs []cachedDir
-	// verified is the number of leading directories that were looked up in this row.
-	verified int
+	m        *mount
+	dirs     []cachedDir
+	verified int // number of directories, from the first, that were looked up in this row
 }
 
 // cachedDir is an open directory, with its name, identity and trails.
@@ -25,14 +24,14 @@ type cachedDir struct {
 	trails [][]string
 }
 
-// maxCachedDirs limits the number of directories that a dirCache keeps open.
+// maxCachedDirs limits the directories in a dirCache; walks close deeper ones.
 const maxCachedDirs = 16
 
 // beginRow begins a row of names: every directory has to be looked up again.
 func (d *dirCache) beginRow() { d.verified = 0 }
 
-// verifiedDir returns the cached directory with a name, depth directories below the
-// mount, if it was already looked up in this row. d may be nil.
+// verifiedDir returns the cached directory with a name, depth directories below the mount;
+// false: it is not cached, or was not looked up in this row.
 func (d *dirCache) verifiedDir(m *mount, depth int, name string) (cachedDir, bool) {
 	if d == nil || d.m != m || depth >= d.verified || d.dirs[depth].name != name {
 		return cachedDir{}, false
@@ -40,8 +39,8 @@ func (d *dirCache) verifiedDir(m *mount, depth int, name string) (cachedDir, boo
 	return d.dirs[depth], true
 }
 
-// matchingDir returns the cached directory with a name, if it is the file that info
-// describes. d may be nil.
+// matchingDir returns the cached directory with a name, depth directories below the mount;
+// false: it is not cached, or not the file that info describes.
 func (d *dirCache) matchingDir(m *mount, depth int, name string, info os.FileInfo) (cachedDir, bool) {
 	if d == nil || d.m != m || depth >= len(d.dirs) || d.dirs[depth].name != name || !rootedfs.SameFile(d.dirs[depth].info, info) {
 		return cachedDir{}, false
@@ -50,7 +49,7 @@ func (d *dirCache) matchingDir(m *mount, depth int, name string, info os.FileInf
 	return d.dirs[depth], true
 }
 
-// add makes next the last directory of the cache, depth directories below the mount, and
+// add makes next the deepest directory of the cache, depth directories below the mount, and
 // takes over closing it. It returns false if the directory is too deep or d is nil.
 func (d *dirCache) add(m *mount, depth int, next cachedDir) bool {
 	if d == nil || depth >= maxCachedDirs {
@@ -66,7 +65,7 @@ func (d *dirCache) add(m *mount, depth int, next cachedDir) bool {
 	return true
 }
 
-// truncate closes all directories but the first depth ones.
+// truncate closes and removes all directories except for the first depth ones.
 func (d *dirCache) truncate(depth int) {
 	for _, dir := range d.dirs[depth:] {
 		_ = dir.root.Close()

@@ -6,23 +6,21 @@
 //
 // # Words
 //
-// A mount is a granted directory. It appears under its absolute host name
-// (on Windows C:\ws appears as /C:/ws). The directories above a mount are
-// synthetic: they exist only here, list only what leads to a mount, and
-// cannot be changed. A masked path lies inside a mount, but the guest must never reach
-// it. A guarded mount has a masked path or another mount inside; only guarded mounts pay
-// for the checks this needs, see guard.go. A special path is on the list of package
-// paths, under the name that the host has for it, see special.go: a closed one cannot be
-// changed, one that needs a question can be changed on a stage only, and a secret file
-// can be read only if [Options] names it.
+// A mount is a granted directory. It appears under its absolute host name (on Windows C:\ws
+// appears as /C:/ws). The directories above a mount are synthetic: they exist only here, list
+// only what leads to a mount, and cannot be changed. A masked path lies inside a mount, but
+// the guest must never reach it. A guarded mount has a masked path or another mount inside;
+// only guarded mounts pay for the checks this needs, see guard.go. A special path is on the
+// list of package paths, under the name that the host has for it, see special.go: a closed one
+// cannot be changed, one that needs a question can be changed on a stage only, and a secret
+// file can be read only if [Options] names it.
 //
 // # Names
 //
-// A name is cleaned as text before anything is looked up: a/../b is b, also
-// where a is a symbolic link or does not exist. A ".." may therefore lead from
-// one mount to another, exactly like the absolute name of the other, and only
-// to what is granted; above "/" it is refused. [JoinBelow] joins a name to the name of an
-// open directory, also as text.
+// A name is cleaned as text before anything is looked up: a/../b is b, also where a is a
+// symbolic link or does not exist. A ".." may therefore lead from one mount to another,
+// exactly like the absolute name of the other, and only to what is granted; above "/" it is
+// refused. [JoinBelow] joins a name to the name of an open directory, also as text.
 //
 // Where mounts are nested, the one with the longest name wins, whatever the directory of
 // the outer mount holds under that name. A directory that is granted under two names,

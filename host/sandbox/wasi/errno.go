@@ -138,7 +138,7 @@ var hostErrnos = func() map[syscall.Errno]Errno {
 	return out
 }()
 
-// errnoOf translates an error of the os package for the guest. Nil and io.EOF are 0.
+// errnoOf returns the error number for an error of the os package; 0 for nil and io.EOF.
 func errnoOf(err error) Errno {
 	if err == nil || err == io.EOF {
 		return 0

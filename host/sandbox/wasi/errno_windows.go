@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// systemErrno translates the error numbers that only Windows has. It returns 0 for any
-// other.
+// systemErrno returns the error number of an error that only Windows has; 0 for any other.
 func systemErrno(e syscall.Errno) Errno {
 	switch e {
 	case windows.ERROR_CANT_RESOLVE_FILENAME:

@@ -16,15 +16,15 @@ type File struct {
 	fs                 *FS
 	m                  *mount
 	backing            backingFile
-	shown              string
+	shown              string // absolute name under which the guest opened the file
 	readable, writable bool
-	realPath           string        // in a writable mount: the name without links
-	forbiddenBy        paths.Special // the special path that forbids changes
+	realPath           string        // absolute name without links, in a writable mount
+	forbiddenBy        paths.Special // special path that forbids changes of the file
 	changeForbidden    bool          // whether forbiddenBy applies
 
-	pos    int64
-	size   int64 // the size known to this handle, in bytes; others may have made the file longer
-	append bool
+	pos    int64 // position, in bytes
+	size   int64 // size known to this handle, in bytes; others may have made the file longer
+	append bool  // append mode, see SetAppend
 	closed bool
 }
 
@@ -43,7 +43,7 @@ func (f *File) Stat() (Stat, Errno) {
 	return f.m.describe(fi, f.shown), 0
 }
 
-// SetAppend turns append mode on or off: every write then goes to the end of the file.
+// SetAppend turns append mode on or off, in which every write goes to the end of the file.
 func (f *File) SetAppend(on bool) Errno {
 	switch {
 	case on == f.append:
@@ -59,14 +59,14 @@ func (f *File) SetAppend(on bool) Errno {
 	return 0
 }
 
-// Read reads at the position and advances the position. At the end it returns 0.
+// Read reads at the position and advances the position. At the end of the file it returns 0.
 func (f *File) Read(buf []byte) (int, Errno) {
 	n, errno := f.Pread(buf, f.pos)
 	f.pos += int64(n)
 	return n, errno
 }
 
-// Pread reads at an offset. It returns EBADF if the file was not opened for reading.
+// Pread reads at an offset, without the position. EBADF: the file is not open for reading.
 func (f *File) Pread(buf []byte, off int64) (int, Errno) {
 	switch {
 	case !f.readable:
@@ -89,7 +89,7 @@ const (
 	FromEnd     Whence = 2
 )
 
-// SeekTo moves the position, also beyond the end, and returns it.
+// SeekTo moves the position, also beyond the end of the file, and returns the new position.
 func (f *File) SeekTo(off int64, whence Whence) (int64, Errno) {
 	base := int64(0)
 	switch whence {
@@ -112,7 +112,7 @@ func (f *File) SeekTo(off int64, whence Whence) (int64, Errno) {
 	return f.pos, 0
 }
 
-// checkWrite returns the error of a change of the content, or 0 if it is allowed.
+// checkWrite returns the error for a change of the content; 0: it is allowed.
 func (f *File) checkWrite() Errno {
 	switch {
 	case !f.m.write:
@@ -123,8 +123,7 @@ func (f *File) checkWrite() Errno {
 	return 0
 }
 
-// Write writes at the position and advances the position. In append mode it writes at the end of the
-// file.
+// Write writes at the position (append mode: at the end of the file) and advances it.
 func (f *File) Write(buf []byte) (int, Errno) {
 	n, errno := f.Pwrite(buf, f.pos)
 	if n > 0 {
@@ -136,8 +135,8 @@ func (f *File) Write(buf []byte) (int, Errno) {
 	return n, errno
 }
 
-// Pwrite writes at an offset. In append mode it ignores the offset, as Linux does. It
-// writes less than buf only with an error.
+// Pwrite writes at an offset, without the position. In append mode it ignores the offset, like
+// Linux. It writes less than buf only with an error.
 func (f *File) Pwrite(buf []byte, off int64) (int, Errno) {
 	if errno := f.checkWrite(); errno != 0 {
 		return 0, errno
@@ -168,7 +167,6 @@ func (f *File) Pwrite(buf []byte, off int64) (int, Errno) {
 	return n, errnoOf(err)
 }
 
-// Truncate changes the size.
 func (f *File) Truncate(size int64) Errno {
 	if errno := f.checkWrite(); errno != 0 {
 		return errno
@@ -190,8 +188,8 @@ func (f *File) Truncate(size int64) Errno {
 	return 0
 }
 
-// Grow makes the file at least as long as size. The new bytes are zero. They
-// count as written, but the host may not have room for them yet.
+// Grow makes the file at least size bytes long. The new bytes are zero. They count as written,
+// but the host may not have room for them yet.
 func (f *File) Grow(size int64) Errno {
 	if errno := f.checkWrite(); errno != 0 {
 		return errno
@@ -231,7 +229,7 @@ func (f *File) SetTimes(atim, mtim int64) Errno {
 	return f.backing.setTimes(fi, atim, mtim)
 }
 
-// Close closes the file. It may be called more than once.
+// Close closes the file. Further calls do nothing.
 func (f *File) Close() {
 	if !f.closed {
 		f.closed = true
@@ -245,14 +243,13 @@ func (f *File) Close() {
 type backingFile interface {
 	io.ReaderAt
 	Stat() (os.FileInfo, error)
-	// writeAt writes at an offset or, if end is set and the host can append, at the
-	// current end.
+	// writeAt writes at an offset or, if end is set and the host can append, at the end.
 	writeAt(buf []byte, off int64, end bool) (int, error)
 	Truncate(size int64) error
 	Sync() error
 	setAppend(on bool) error
 	setTimes(fi os.FileInfo, atim, mtim int64) Errno
-	// release ends the guest's use of the file. Close may have been called before, and by
+	// release ends the guest's use of the file. Close may have been called before, also by
 	// another goroutine.
 	release()
 	Close() error

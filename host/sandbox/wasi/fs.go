@@ -23,58 +23,51 @@ import (
 type FS struct {
 	// Fixed at creation.
 	mounts          []*mount            // longest name first
-	tree            map[string][]string // "/" and each directory above a mount → its entries that lead to a mount
+	tree            map[string][]string // for "/" and each directory above a mount: its entries that lead to mounts
 	limits          Limits
-	stage           *stage.Set // nil: changes go to the host at once
+	stage           *stage.Set // collects the changes; nil: they go to the host at once
 	readableSpecial paths.Opened
 	refusals        *refusals // shared with views
-	dirCache        *dirCache // set in a view, and while directories are listed; else nil
+	dirCache        *dirCache // set in a view, and during Dirs and Lstats; else nil
 
 	// Bytes written and files made so far, see [Limits].
 	written, created int64
 
 	mu        sync.Mutex
 	open      map[io.Closer]struct{}
-	openCount int // at least len(open): includes files that are being opened
+	openCount int // number of open files, including files that are being opened
 	closed    bool
 }
 
-// mount is one granted directory.
 type mount struct {
-	host  string
-	guest string
-	write bool
-	dev   uint64 // device number shown to the guest; the host's is hidden
+	host  string // absolute name on the host
+	guest string // absolute name for the guest
+	write bool   // the guest may change the content
+	dev   uint64 // device number for the guest; the host's is hidden
 	root  rootedfs.Root
 	info  os.FileInfo // describes root
-	guard *guard      // nil if nothing is hidden inside
-	// inodeDev is the device on which the inode numbers of a directory listing can be
-	// trusted; zero: on no device.
+	guard *guard      // hides paths inside the mount; nil: none is hidden
+	// inodeDev is the device whose inode numbers in listings can be trusted; 0: none.
 	inodeDev   uint64
-	hostTrails []trail     // the trails that the host's name passes
-	tree       *stage.Tree // nil if not staged
+	hostTrails []trail     // ways to the mount from each directory above it on the host
+	tree       *stage.Tree // changes of the guest; nil: the mount is not staged
 }
 
 // Options holds the optional settings of an FS. A zero field means its default.
 type Options struct {
 	Limits Limits
 	// Stage collects the guest's changes in its writable mounts, instead of changing the
-	// host's files. It serves one FS, and may be committed when the FS is closed. Nil:
-	// changes are made at once.
-	Stage *stage.Set
-	// ReadableSpecial names special paths that the guest may read nevertheless.
-	ReadableSpecial paths.Opened
+	// host's files. It serves one FS, and may be committed when that is closed. Nil: changes
+	// are made at once.
+	Stage           *stage.Set
+	ReadableSpecial paths.Opened // secret paths that the guest may read nevertheless
 }
 
 // New opens the mounts. Each must be an existing directory under an absolute, clean name;
 // symbolic links in the name are followed now and never again. Masked paths are absolute,
-// clean names too, and need not exist. Without mounts the file system is empty. Nil
-// options are the zero value.
-//
-// A mount that is masked, or inside a masked directory, is an error, as is a
-// directory that is mounted twice with different rights.
-//
-// The caller must Close the result.
+// clean names too, and need not exist. Without mounts the file system is empty. Nil options
+// are the zero value. It is an error if a mount is masked, or inside a masked directory, or if
+// a directory is mounted twice with different rights. The caller must Close the result.
 func New(mounts []policy.Mount, masked []string, opts *Options) (*FS, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -178,7 +171,7 @@ func checkHostPath(p string) error {
 	return nil
 }
 
-// guestName returns the name under which a host directory appears.
+// guestName returns the guest's name of a directory of the host.
 func guestName(host string) string {
 	return path.Clean("/" + filepath.ToSlash(host))
 }
@@ -222,7 +215,7 @@ func (f *FS) mask(masked []string) error {
 	return nil
 }
 
-// hide hides the file end, which may be nil, and the names at the ends of trails.
+// hide hides the file end, if it is not nil, and the names at the ends of trails.
 func (m *mount) hide(trails []trail, end os.FileInfo) {
 	if m.guard == nil {
 		m.guard = &guard{}
@@ -242,8 +235,8 @@ func (f *FS) Mounts() []string {
 	return names
 }
 
-// Shows reports whether name, which is absolute and clean, is a mount, could be inside
-// one, or leads to one. It compares names only.
+// Shows reports whether name, which is absolute and clean, is a mount, could be inside a
+// mount, or leads to a mount. It compares names only.
 func (f *FS) Shows(name string) bool {
 	_, leads := f.tree[name]
 	return leads || slices.ContainsFunc(f.mounts, func(m *mount) bool {
@@ -252,8 +245,8 @@ func (f *FS) Shows(name string) bool {
 	})
 }
 
-// Close releases the mounts and every file that is still open. It may be called at any
-// time and more than once. Afterwards nothing can be opened or changed.
+// Close releases the mounts and closes every open file. It may be called at any time; further
+// calls do nothing. Afterwards nothing can be opened or changed.
 func (f *FS) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -278,7 +271,7 @@ func (f *FS) isClosed() bool {
 	return f.closed
 }
 
-// reserve counts one more open file, before the file is opened; release undoes it.
+// reserve counts a file before it is opened; EMFILE: too many are open. release undoes it.
 func (f *FS) reserve() Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -292,8 +285,7 @@ func (f *FS) reserve() Errno {
 	return 0
 }
 
-// track makes Close close c too. If Close has been called already, track closes c and
-// returns EBADF.
+// track makes Close close c, too. After Close it closes c at once and returns EBADF.
 func (f *FS) track(c io.Closer) Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -305,7 +297,7 @@ func (f *FS) track(c io.Closer) Errno {
 	return 0
 }
 
-// release undoes reserve and track. c may be nil if it was not tracked.
+// release undoes reserve and track. c is nil if it was not tracked.
 func (f *FS) release(c io.Closer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -313,12 +305,12 @@ func (f *FS) release(c io.Closer) {
 	delete(f.open, c)
 }
 
-// countWritten counts n bytes that are about to be written.
+// countWritten counts n bytes that are about to be written; ENOSPC: they exceed the limit.
 func (f *FS) countWritten(n int64) Errno {
 	return addWithinLimit(&f.written, n, f.limits.MaxWriteBytes)
 }
 
-// addWithinLimit adds n to a counter, or returns ENOSPC if that exceeds the limit.
+// addWithinLimit adds n to a counter, or nothing and ENOSPC if that exceeds the limit.
 func addWithinLimit(counter *int64, n, limit int64) Errno {
 	if n > limit-*counter {
 		return errNoRoom
@@ -333,26 +325,26 @@ type place struct {
 	dir   rootedfs.Root // the directory in which name is looked up
 	name  string        // a single name in a guarded mount; else the whole name, whose links are not followed yet
 	shown string        // the absolute name that the guest used
-	slash bool          // the name must be a directory
+	slash bool          // the name must be that of a directory
 
 	// Set only if the name was walked:
 	walked     bool
 	cached     bool        // a dirCache closes dir
-	rel        string      // dir relative to the mount
-	info       os.FileInfo // describes the file under name; nil if there is none
-	trails     [][]string  // the ways to hidden paths below dir
-	viaLink    bool        // a symbolic link at the end of the name led here
-	unexamined bool        // the file under name was not looked up
-	steps      int
+	rel        string      // path of dir relative to the mount
+	info       os.FileInfo // describes the file with the name; nil: there is none
+	trails     [][]string  // paths from dir to hidden files, as lists of names
+	viaLink    bool        // a symbolic link at the end of the guest's name led here
+	unexamined bool        // the file with the name was not looked up
+	steps      int         // number of names that the walk looked up
 
-	lookupErrno Errno // the reason why nothing was found; 0 if there is just no file
+	lookupErrno Errno // reason why no file was found; 0: there is none, or one was found
 
 	// In a staged mount only, with all fields above except walked and cached:
-	parent *stage.Node // the directory
-	node   *stage.Node // the file; nil if there is none
+	parent *stage.Node // directory of the file
+	node   *stage.Node // the file; nil: there is none
 }
 
-// close releases the directory that the walk opened. It does nothing to the zero place.
+// close closes the directory that the walk opened, if any.
 func (p *place) close() {
 	if p.m != nil && p.dir != p.m.root && !p.cached {
 		_ = p.dir.Close()
@@ -365,17 +357,17 @@ type linkMode int
 const (
 	keepLink        linkMode = iota // the name means the link
 	keepUnlessSlash                 // the name means the link unless a slash follows
-	followLink
-	openDirectly // the file is not looked up before it is opened, where that is safe
+	followLink                      // the name means the file to which the link leads
+	openDirectly                    // like followLink, without looking the file up before, where that is safe
 )
 
-// follows reports whether a link at the end is followed, once it was seen to be one.
+// follows reports whether a link at the end of a name is followed; slash: before a slash.
 func (l linkMode) follows(slash bool) bool {
 	return l == followLink || l == openDirectly || l == keepUnlessSlash && slash
 }
 
-// resolve finds the place of a name. last is applied here only if the name is walked;
-// elsewhere the root applies it later.
+// resolve finds the place of a name. If the name is not walked, the root applies last, the
+// treatment of a link at the end, when it uses the place.
 func (f *FS) resolve(name string, last linkMode) (place, Errno) {
 	f.limits.Charge(costPath)
 	shown, slash, errno := clean(name)
@@ -425,8 +417,8 @@ func (f *FS) chargeWalk(steps int, rel string) {
 	f.limits.Charge(max(uint64(steps)*costWalk, uint64(strings.Count(rel, "/"))*costName))
 }
 
-// resolveEntry finds a directory entry that the caller will make, change or remove. The
-// caller must close the place also on error.
+// resolveEntry finds a directory entry that the caller will make, change or remove. It is
+// EROFS if the mount is read-only. The caller must close the place also on error.
 func (f *FS) resolveEntry(name string) (place, Errno) {
 	p, errno := f.resolve(name, keepLink)
 	if errno != 0 {
@@ -442,23 +434,22 @@ func (p *place) checkWritable() Errno {
 	return 0
 }
 
-// isWalked reports whether the name was walked, one name at a time.
+// isWalked reports whether the name was looked up one directory at a time.
 func (p *place) isWalked() bool { return p.walked || p.staged() && p.m.guard != nil }
 
-// staged reports whether the place is in a staged mount. Its file is known then, as in a
+// staged reports whether the place is in a staged mount. Its file was looked up, as in a
 // guarded mount.
 func (p *place) staged() bool { return p.parent != nil }
 
 func (p *place) isResolved() bool { return p.isWalked() || p.staged() }
 
-// isPinned reports whether the entry must not be renamed, replaced or removed: the mount
-// itself, and names on the way to a hidden path.
+// isPinned reports whether the place must not be renamed, replaced or removed: it is the mount
+// itself, or on the way to a hidden path.
 func (p *place) isPinned() bool {
 	return p.name == "." || p.isWalked() && leadsToHidden(p.trails, p.name)
 }
 
-// lstat describes the file at the place, without following a symbolic link unless the
-// walk did.
+// lstat describes the file at the place. It follows a symbolic link only if the walk did.
 func (p *place) lstat() (os.FileInfo, Errno) {
 	if p.isResolved() {
 		if p.lookupErrno != 0 {
@@ -532,7 +523,6 @@ func (p *place) open(flag int) (*os.File, error) {
 	return p.dir.OpenNoSymlinks(p.name, flag)
 }
 
-// openForChange opens the file at the place in order to change its times or mode.
 func (p *place) openForChange() (*os.File, Errno) {
 	if errno := p.checkWritable(); errno != 0 {
 		return nil, errno

@@ -11,21 +11,19 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// guard keeps a guest away from paths inside a mount: masked paths, and the directories
-// of nested mounts, which are reached under their own name and with their own rights
-// only.
+// guard keeps a guest away from hidden paths inside a mount: masked paths, and the directories
+// of nested mounts, which are reached under their own name and with their own rights only.
 //
-// An existing path is known by its identity, so that no other name for it helps: a
-// symbolic link, a bind mount, a renamed parent. A path that may come into existence is
-// known by name, as a trail from a directory that exists. A guarded mount is walked one
-// name at a time, because a single look-up by the host would not tell which directories
-// it passed through.
+// An existing path is known by its identity, so that no other name for it helps: a symbolic
+// link, a bind mount, a renamed parent. A path that may come into existence is known by name,
+// as a trail from a directory that exists. A guarded mount is walked one name at a time,
+// because a single look-up by the host would not tell which directories it passed through.
 type guard struct {
-	hidden []os.FileInfo
-	trails []trail
+	hidden []os.FileInfo // existing hidden files and directories
+	trails []trail       // ways to hidden names
 }
 
-// trail is the way to a hidden path: names, one below the other, starting in dir.
+// trail is the way to a hidden path: names, one below the other, from the directory dir on.
 type trail struct {
 	dir   os.FileInfo
 	names []string
@@ -56,8 +54,9 @@ func (g *guard) hidesInode(ino uint64) bool {
 	return false
 }
 
-// trailsIn returns the trails that continue in dir: those starting there, and the rest of
-// each trail of its parent that goes through name.
+// trailsIn returns the paths to hidden names from dir: those of trails that start there, and
+// the rest of each path in parent, from the parent of dir, that goes through name, the name of
+// dir.
 func (g *guard) trailsIn(dir os.FileInfo, parent [][]string, name string) [][]string {
 	if g == nil {
 		return nil
@@ -76,8 +75,8 @@ func (g *guard) trailsIn(dir os.FileInfo, parent [][]string, name string) [][]st
 	return out
 }
 
-// isHiddenName reports whether name, in a directory with these trails, is itself hidden;
-// names are compared with [sameName].
+// isHiddenName reports whether name, in a directory with these trails, is hidden itself. It
+// compares names with [sameName].
 func isHiddenName(trails [][]string, name string) bool {
 	for _, names := range trails {
 		if len(names) == 1 && sameName(names[0], name) {
@@ -87,10 +86,9 @@ func isHiddenName(trails [][]string, name string) bool {
 	return false
 }
 
-// leadsToHidden reports whether name, in a directory with these trails, is on the way to
-// a hidden path. Such a name can be used, but neither renamed nor removed nor replaced:
-// the next call looks for the masked path by its name and would not find a path that was
-// moved.
+// leadsToHidden reports whether name, in a directory with these trails, is on the way to a
+// hidden path. A guest can use such a name, but neither rename nor remove nor replace it: the
+// next call looks for the masked path by its name and would not find a path that was moved.
 func leadsToHidden(trails [][]string, name string) bool {
 	for _, names := range trails {
 		if len(names) > 1 && sameName(names[0], name) {
@@ -100,7 +98,7 @@ func leadsToHidden(trails [][]string, name string) bool {
 	return false
 }
 
-// maxHostLinks limits the number of symbolic links in a path given by the host.
+// maxHostLinks limits the symbolic links in a path of the host; more are an error of [New].
 const maxHostLinks = 40
 
 // lstatCache caches the results of os.Lstat while several host paths are followed: most
@@ -121,9 +119,9 @@ func (l lstatCache) lstat(name string) (os.FileInfo, error) {
 	return found.info, found.err
 }
 
-// follow looks up an absolute path of the host name by name. It returns a trail from
-// every directory that it passes, also by way of symbolic links, and the file at the end;
-// nil if there is nothing or it cannot be seen.
+// follow looks up an absolute path of the host name by name. It returns a trail from every
+// directory that it passes, also by way of symbolic links, and the file at the end; nil: there
+// is none or it cannot be seen.
 func (l lstatCache) follow(p string) (trails []trail, end os.FileInfo, err error) {
 	root := filepath.VolumeName(p) + string(filepath.Separator)
 	cur, todo := root, split(p[len(root):])
@@ -172,7 +170,7 @@ func passThrough(trails []trail, dir os.FileInfo) bool {
 	return slices.ContainsFunc(trails, func(t trail) bool { return rootedfs.SameFile(t.dir, dir) })
 }
 
-// split returns the names in p, without empty ones and dots.
+// split returns the names in the path p, without empty ones and ".".
 func split(p string) []string {
 	p = filepath.ToSlash(p)
 	names := make([]string, 0, strings.Count(p, "/")+1)
@@ -184,15 +182,15 @@ func split(p string) []string {
 	return names
 }
 
-// maxSteps limits the number of names that one look-up may pass: ".." in a symbolic link
-// starts over.
+// maxSteps limits the names that one look-up may pass; more are ELOOP. A ".." in a symbolic
+// link starts over.
 const maxSteps = 2 * MaxPath
 
-// walk finds rel one name at a time, so that every symbolic link is seen. Each directory
-// is opened by its name in its parent, and must be the file that was seen there; so
-// exchanging a directory for a symbolic link does not lead past the guard. steps is the
-// number of names looked up before the last one. d caches the directories of the latest
-// walk; it may be nil.
+// walk finds the file rel one name at a time, so that every symbolic link is seen. shown is
+// the guest's name, and slash is set if the file must be a directory. Each directory is opened
+// by its name in its parent, and must be the file that was seen there; so exchanging a
+// directory for a symbolic link does not lead past the guard. steps is the number of names
+// looked up before the last one. d caches the directories of the latest walk; it may be nil.
 func (m *mount) walk(rel, shown string, end linkMode, slash bool, d *dirCache) (p place, steps int, errno Errno) {
 	p = place{m: m, dir: m.root, name: ".", info: m.info, shown: shown, slash: slash, walked: true, rel: "."}
 	var done []string // the names from the root of the mount to p.dir
@@ -291,8 +289,8 @@ func (m *mount) walk(rel, shown string, end linkMode, slash bool, d *dirCache) (
 	return p, steps, 0
 }
 
-// enterLink returns the names in the target of a symbolic link, which must be relative.
-// last is set if the link is the last name of the path.
+// enterLink returns the names in the target of a symbolic link at p. An absolute target is an
+// error. last is set if the link is the last name of the path.
 func (p *place) enterLink(target string, last bool) ([]string, Errno) {
 	if target == "" || filepath.IsAbs(target) || target[0] == '/' || filepath.VolumeName(target) != "" {
 		return nil, errOutside
@@ -304,7 +302,7 @@ func (p *place) enterLink(target string, last bool) ([]string, Errno) {
 	return split(target), 0
 }
 
-// enter makes next the directory of the next name. cached is set if a dirCache closes it.
+// enter makes next the directory of p, for the next name. cached: a dirCache closes it.
 func (p *place) enter(next cachedDir, cached bool) {
 	p.close()
 	p.dir, p.cached, p.info, p.trails = next.root, cached, next.info, next.trails

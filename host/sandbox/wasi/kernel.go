@@ -11,8 +11,8 @@ import (
 // rootedfs opens nothing there, wherever they are mounted. The usual ones are hidden too,
 // under their usual names.
 
-// hideSystem hides [paths.SystemDirs], by name and identity like masked paths, in every
-// mount that could show them. crossed is set for each mount that holds another mount
+// hideSystem hides [paths.SystemDirs], by name and identity like masked paths, in every mount
+// that could show them. crossed has an element for each mount: true if it holds another mount
 // point.
 func (f *FS) hideSystem(seen lstatCache, crossed []bool) error {
 	for _, p := range paths.SystemDirs() {

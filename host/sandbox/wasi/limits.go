@@ -8,20 +8,20 @@ import (
 // Limits bounds the resources of one call. A zero field means its default; a negative
 // field is an error of [New].
 type Limits struct {
-	// MaxOpenFiles limits the number of files and directories open at the same time. More
-	// is EMFILE. Default 256. An open directory of a guarded mount takes two descriptors
-	// of the host, everything else one. Besides, a view and a row of directories keep up
-	// to 16 parent directories open.
+	// MaxOpenFiles limits the files and directories open at the same time. More is EMFILE.
+	// Default 256. An open directory of a guarded mount takes two descriptors of the host,
+	// everything else one. In addition, a view and a row of directories keep up to 16 parent
+	// directories open.
 	MaxOpenFiles int
-	// MaxWriteBytes limits the sum of bytes written and of bytes by which files grew
-	// without being written. More is ENOSPC, and a write that would exceed the limit
-	// writes nothing. Default 1 GiB.
+	// MaxWriteBytes limits the bytes written, and bytes by which files grew without being
+	// written, together. More is ENOSPC, and a write that would exceed the limit writes
+	// nothing. Default 1 GiB.
 	MaxWriteBytes int64
 	// MaxFileBytes is the largest offset, in bytes, that can be written or truncated to.
 	// More is EFBIG. Default 1 GiB.
 	MaxFileBytes int64
-	// MaxCreated limits the number of files and directories created, including those
-	// removed again. More is ENOSPC. Default 65536.
+	// MaxCreated limits the files and directories created, including those removed again. More
+	// is ENOSPC. Default 65536.
 	MaxCreated int64
 	// Charge is called with the price of each operation, in units of fuel, on the
 	// goroutine of the guest. Nil: operations are free.
@@ -31,11 +31,11 @@ type Limits struct {
 // Prices of operations, in units of fuel. One unit is about a nanosecond if everything is
 // in the host's caches.
 const (
-	costPath    = 4000 // look-up of a name
-	costName    = 1500 // each directory that the name passes through
-	costWalk    = 4000 // each directory of the name in a guarded mount
-	costSyscall = 500  // an operation on an open file
-	costEntry   = 100  // an entry of a directory, read in order
+	costPath    = 4000 // for a look-up of a name
+	costName    = 1500 // for each directory that the name passes through
+	costWalk    = 4000 // for each name that mount.walk passes before the last, if that is more
+	costSyscall = 500  // for an operation on an open file
+	costEntry   = 100  // for an entry of a directory, read in order
 	costShift   = 3    // 1<<costShift bytes read or written cost one unit
 )
 

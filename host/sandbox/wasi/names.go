@@ -7,10 +7,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// sameName reports whether some file system of the host may treat a and b as the same
-// name. Many ignore case and the two encodings of an accent; a few ignore invisible
-// characters. The check errs on the safe side: a harmless name beside a masked secret may
-// be hidden too.
+// sameName reports whether some file system of the host may treat a and b as the same name.
+// Many ignore case and the two encodings of an accent; a few ignore invisible characters. The
+// check errs on the safe side: a harmless name beside a masked secret may be hidden too.
 func sameName(a, b string) bool {
 	if strings.EqualFold(a, b) {
 		return true
@@ -30,7 +29,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// normalizeName returns a name without invisible characters, its accents decomposed.
+// normalizeName returns a name without invisible characters, with its accents decomposed.
 func normalizeName(s string) string {
 	return norm.NFD.String(strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {

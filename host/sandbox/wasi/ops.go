@@ -25,10 +25,10 @@ const (
 	ReadWrite Flag = 2
 
 	Append        Flag = 1 << 2 // every write goes to the end
-	Create        Flag = 1 << 3 // if there is no file
+	Create        Flag = 1 << 3 // make the file if there is none
 	Exclusive     Flag = 1 << 4 // with Create: the file must not exist
-	Truncate      Flag = 1 << 5
-	DirectoryOnly Flag = 1 << 6
+	Truncate      Flag = 1 << 5 // remove the content
+	DirectoryOnly Flag = 1 << 6 // anything else is ENOTDIR
 	NoFollow      Flag = 1 << 7 // a symbolic link at the end is ELOOP
 
 	accessMask Flag = 3
@@ -153,10 +153,10 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	return f.newFile(&p, hostFile{host}, size, flag)
 }
 
-// readsContent reports whether a flag opens a file to read its content.
+// readsContent reports whether a file opened with a flag can be read with its old content.
 func readsContent(flag Flag) bool { return flag&accessMask != WriteOnly && flag&Truncate == 0 }
 
-// newFile returns an open file. On error the caller closes b.
+// newFile returns an open file for b, which has size bytes. On error the caller closes b.
 func (f *FS) newFile(p *place, b backingFile, size int64, flag Flag) (Handle, Errno) {
 	access := flag & accessMask
 	file := &File{
@@ -187,7 +187,7 @@ func asHandle(d *Dir, errno Errno) (Handle, Errno) {
 	return d, 0
 }
 
-// create makes a new file. It fails if there is anything under the name.
+// create makes a new file. It fails if there is already a file with the name.
 func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 	switch {
 	case p.lookupErrno != 0:
@@ -216,7 +216,7 @@ func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 // Stat describes the file behind a name and its symbolic links.
 func (f *FS) Stat(name string) (Stat, Errno) { return f.stat(name, followLink) }
 
-// Lstat describes the file under a name, which may be a symbolic link.
+// Lstat describes the file with a name, which may be a symbolic link.
 func (f *FS) Lstat(name string) (Stat, Errno) { return f.stat(name, keepUnlessSlash) }
 
 func (f *FS) stat(name string, last linkMode) (Stat, Errno) {
@@ -243,7 +243,6 @@ func (f *FS) stat(name string, last linkMode) (Stat, Errno) {
 	return p.m.describe(fi, p.shown), 0
 }
 
-// Mkdir makes a directory.
 func (f *FS) Mkdir(name string) Errno {
 	p, errno := f.resolveEntry(name)
 	defer p.close()
@@ -315,7 +314,6 @@ func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
 	return errnoOf(rootedfs.SetTimes(host, atim, mtim))
 }
 
-// setLinkTimes changes the times of a symbolic link itself.
 func (p *place) setLinkTimes(atim, mtim int64) Errno {
 	dir, name := p.dir, p.name
 	if !p.isWalked() && strings.Contains(name, "/") {
@@ -408,7 +406,7 @@ func (f *FS) Rename(from, to string) (out Errno) {
 	return asNotEmpty(errnoOf(a.dir.Rename(a.name, b.name)))
 }
 
-// hasEntries reports whether a directory is known not to be empty.
+// hasEntries reports whether a directory has entries; false also if it cannot be read.
 func (p *place) hasEntries() bool {
 	dir, err := p.dir.Open(p.name + "/.") // not a FIFO that has just taken its place
 	if err != nil {
@@ -419,9 +417,9 @@ func (p *place) hasEntries() bool {
 	return len(names) > 0
 }
 
-// adoptMode gives a file the mode of other, the file it is about to replace, and its
-// owner if the host may set it. A guest can do neither, and replacing a whole file is the
-// safe way to change it.
+// adoptMode gives the file at p the mode of other, the file that it is about to replace, and
+// the owner of other if the host may set it. A guest can do neither, and replacing a whole
+// file is the safe way to change it.
 func (p *place) adoptMode(other os.FileInfo) Errno {
 	host, errno := p.openForChange()
 	if errno != 0 {
@@ -476,7 +474,7 @@ func (f *FS) remove(name string, dir bool) Errno {
 	return asNotEmpty(errnoOf(p.dir.Remove(p.name)))
 }
 
-// Link always fails: the new name would give no access that the old one does not, but a
+// Link always fails: the new name would give no access that the old one does not give, but a
 // file with two names could be changed through neither.
 func (f *FS) Link(from, to string) Errno {
 	p, errno := f.resolve(from, keepLink)
@@ -487,8 +485,8 @@ func (f *FS) Link(from, to string) Errno {
 	return f.Symlink(from, to)
 }
 
-// Symlink always fails: whoever follows a link decides where it leads, and the programs
-// of the host follow it anywhere.
+// Symlink always fails: a program that follows a link goes where the link's maker decided, and
+// the programs of the host follow it anywhere.
 func (f *FS) Symlink(_, name string) Errno {
 	p, errno := f.resolveEntry(name)
 	defer p.close()
@@ -498,8 +496,8 @@ func (f *FS) Symlink(_, name string) Errno {
 	return EPERM
 }
 
-// Readlink returns the target of a symbolic link if it is relative and, as text, stays
-// inside the mount.
+// Readlink returns the target of a symbolic link. A target that is absolute or, as text, leads
+// out of the mount is EPERM.
 func (f *FS) Readlink(name string) (string, Errno) {
 	p, errno := f.resolve(name, keepLink)
 	if errno != 0 {
@@ -531,7 +529,7 @@ func (f *FS) Readlink(name string) (string, Errno) {
 	return target, 0
 }
 
-// readlink reads the symbolic link at the place.
+// readlink returns the target of the symbolic link at the place.
 func (p *place) readlink() (string, Errno) {
 	if p.staged() {
 		target, err := p.m.tree.Readlink(p.node)

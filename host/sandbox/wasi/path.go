@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// MaxPath limits the length of a name, in bytes.
+// MaxPath limits the bytes of a name; a longer one is ENAMETOOLONG.
 const MaxPath = 4096
 
 // clean returns the absolute form of a guest's name. dir is set if the name ends in a
@@ -36,15 +36,15 @@ func clean(p string) (_ string, dir bool, _ Errno) {
 	return path.Clean(p), last == "" || last == "." || last == "..", 0
 }
 
-// isName reports whether a text is the name of an entry of a directory.
+// isName reports whether a text can be the name of an entry of a directory.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00") && utf8.ValidString(name)
 }
 
-// JoinBelow joins p, a name relative to an open directory, to dir, the name of that
-// directory. They are joined as text: if the directory was moved since it was opened, the
+// JoinBelow returns the name of the file p, a name relative to an open directory whose name is
+// dir. The names are joined as text: if the directory was moved since it was opened, the
 // result still leads to its old place, and to whatever is there now, with the rights that
-// apply there. p must neither be absolute nor lead above dir.
+// apply there. It is EPERM if p is absolute or leads above dir.
 func JoinBelow(dir, p string) (string, Errno) {
 	switch {
 	case p == "":
@@ -55,8 +55,8 @@ func JoinBelow(dir, p string) (string, Errno) {
 	return dir + "/" + p, 0
 }
 
-// climbs reports whether p leads above "/" at any point. path.Clean would stay at the
-// root instead, which hides an attempt.
+// climbs reports whether p leads above "/" at any point. path.Clean would stay at "/" instead,
+// which hides an attempt.
 func climbs(p string) bool {
 	depth := 0
 	for name := range strings.SplitSeq(p, "/") {
@@ -73,14 +73,14 @@ func climbs(p string) bool {
 	return false
 }
 
-// hasHostSyntax reports whether a name inside a mount has a character with a meaning for
-// the host only: on Windows a separator, a stream or a device.
+// hasHostSyntax reports whether a name inside a mount has a character that only the host gives
+// a meaning: on Windows a separator, a stream or a device.
 func hasHostSyntax(rel string) bool {
 	return runtime.GOOS == "windows" && strings.ContainsAny(rel, `\:?*"<>|`)
 }
 
-// relativeTo returns p relative to dir, and whether it is inside; both are clean and
-// absolute. The result is "." for dir itself.
+// relativeTo returns the path of p relative to dir ("." for dir itself), and whether p is dir
+// or inside; both are clean and absolute.
 func relativeTo(dir, p string) (string, bool) {
 	switch {
 	case p == dir:

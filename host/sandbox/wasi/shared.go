@@ -10,15 +10,12 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Content is the content of an open regular file, for a part of the host that reads it
-// for the guest. Any goroutine may read until Close; the reads are not charged to the
-// guest.
+// Content is the content of an open regular file, for a part of the host that reads it for the
+// guest. Any goroutine may read until Close; the reads are not charged to the guest.
 type Content interface {
 	io.ReaderAt
-	// Size returns the size in bytes at the time of opening.
-	Size() int64
-	// Close may be called more than once.
-	Close()
+	Size() int64 // size in bytes at the time of opening
+	Close()      // further calls do nothing
 }
 
 // OpenContent opens a regular file for reading only. A directory is EISDIR.
@@ -60,10 +57,10 @@ type View struct {
 	parent *FS
 }
 
-// View returns a view, which must be closed before f. It can have at most maxOpen files
-// open at the same time, and at most half of the number that f may still open: these are
-// taken from f, so that the limits of the two do not depend on each other. fuel is called
-// with the prices of its operations.
+// View returns a view, which must be closed before f. It can have at most maxOpen files open
+// at the same time, and at most half of the number that f may still open: these are taken from
+// f, so that the limits of the two do not depend on each other. fuel is called with the prices
+// of the view's operations.
 //
 // ok is false if f is closed, or has a stage, which serves one goroutine only.
 func (f *FS) View(maxOpen int, fuel func(units uint64)) (_ *View, ok bool) {
@@ -115,8 +112,8 @@ func (v *View) Contents(names []string) iter.Seq2[Content, Errno] {
 }
 
 // reusePlace moves p to a name in the same directory without another look-up, and reports
-// whether it did. It does so only if p is unexamined, so that nothing is known of the old
-// name.
+// whether it did. It does so only if p is unexamined, so that the fields of p say nothing
+// about the old name.
 func (f *FS) reusePlace(p *place, name string) bool {
 	dir, last := path.Split(name)
 	if !p.unexamined || p.slash || strings.Contains(name, `"`) || dir != p.shown[:strings.LastIndexByte(p.shown, '/')+1] {
@@ -158,8 +155,8 @@ func (v *View) openContent(p *place) (_ Content, errno Errno) {
 	return c, 0
 }
 
-// needsNoFollow reports whether the place was not examined, and must be opened without
-// following a link.
+// needsNoFollow reports whether the file at the place was not looked up, so that it must be
+// opened without following a link.
 func (p *place) needsNoFollow() bool { return p.unexamined || !p.isWalked() }
 
 // openContent opens a regular file for reading and returns its size in bytes.
@@ -187,7 +184,6 @@ func (p *place) openContent() (rootedfs.Content, int64, Errno) {
 	return c, fi.Size(), 0
 }
 
-// viewContent is the content of a file that was opened through a view.
 type viewContent struct {
 	rootedfs.Content
 	view   *View

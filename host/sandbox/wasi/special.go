@@ -19,7 +19,7 @@ type Refusal struct {
 	Special paths.Special
 }
 
-// maxRefusals limits the number of refusals that an FS remembers.
+// maxRefusals limits the refusals that an FS remembers; further ones are dropped.
 const maxRefusals = 256
 
 // refusals holds the refusals of an FS and of its views.
@@ -42,16 +42,16 @@ func (r *refusals) add(refused Refusal) {
 	r.list = append(r.list, refused)
 }
 
-// Refusals lists the special paths that the guest was refused: the first 256, each path
-// once for each entry of the list of package paths that it matches.
+// Refusals lists the special paths that the guest was refused: the first 256, each path once
+// for each entry of the list of package paths that forbids it.
 func (f *FS) Refusals() []Refusal {
 	f.refusals.mu.Lock()
 	defer f.refusals.mu.Unlock()
 	return append([]Refusal(nil), f.refusals.list...)
 }
 
-// recordRefusal records a refusal of name, the guest's absolute name of a path, and
-// returns the error for the guest.
+// recordRefusal records that the special path s was refused to the guest by its absolute name,
+// and returns the error for the guest.
 func (f *FS) recordRefusal(m *mount, name string, s paths.Special) Errno {
 	host := name
 	if rel, inside := relativeTo(m.guest, name); inside {
@@ -61,9 +61,9 @@ func (f *FS) recordRefusal(m *mount, name string, s paths.Special) Errno {
 	return errOutside
 }
 
-// realPath returns the absolute name of a place, with all symbolic links resolved except
-// one at the place itself. If the place was not walked, it is the name that the guest
-// used.
+// realPath returns the absolute name of a place for the guest, with all symbolic links
+// resolved except for one at the place itself. If the name was not walked, it is the name that
+// the guest used.
 func (p *place) realPath() string {
 	switch {
 	case p.staged():
@@ -74,9 +74,9 @@ func (p *place) realPath() string {
 	return p.shown
 }
 
-// changeForbiddenBy returns the special path that forbids the guest to change the place,
-// or, with moves, to move a directory from there or to there. A path that needs a
-// question can be changed on a stage, because the person is asked later.
+// changeForbiddenBy returns the special path that forbids the guest to change the place or,
+// with moves, to move a directory from there or to there; false: none does. A path that needs
+// a question can be changed on a stage, because the person is asked later.
 func (f *FS) changeForbiddenBy(p *place, moves bool) (paths.Special, bool) {
 	name := p.realPath()
 	find := paths.SpecialForChange
@@ -98,9 +98,8 @@ func (f *FS) changeForbiddenBy(p *place, moves bool) (paths.Special, bool) {
 // headName is the file by which git recognizes a repository.
 const headName = "HEAD"
 
-// hasHead reports whether the host has a HEAD in dir, a directory above the place, which
-// makes it a git repository. It does not matter whether the guest has removed the HEAD on
-// its stage.
+// hasHead reports whether the host has a HEAD in dir, a directory above the place, which makes
+// it a git repository. It does not matter whether the guest has removed the HEAD on its stage.
 func (p *place) hasHead(dir string) bool {
 	rel, inside := relativeTo(p.m.guest, dir)
 	if !inside {
@@ -126,8 +125,8 @@ func (p *place) hasHead(dir string) bool {
 	return err == nil
 }
 
-// checkChange refuses a change of the place or, with moves, moving a directory from there
-// or to there, if a special path forbids it.
+// checkChange returns EPERM for a change of the place or, with moves, for moving a directory
+// from there or to there, if a special path forbids it.
 func (f *FS) checkChange(p *place, moves bool) Errno {
 	if s, barred := f.changeForbiddenBy(p, moves); barred {
 		return f.recordRefusal(p.m, p.realPath(), s)
@@ -135,13 +134,13 @@ func (f *FS) checkChange(p *place, moves bool) Errno {
 	return 0
 }
 
-// checkRead refuses to read a file whose path is secret.
+// checkRead returns EPERM for a file whose path is secret, unless the guest may read it.
 func (f *FS) checkRead(p *place) Errno {
 	return f.checkNames(p, f.readableSpecial.SpecialForRead)
 }
 
-// checkMove refuses to move a file away from a secret path, or a directory that contains
-// one: under a new name it would no longer be recognized.
+// checkMove returns EPERM for moving a file away from a secret path, or a directory (dir) that
+// contains one: under a new name it would no longer be recognized.
 func (f *FS) checkMove(p *place, dir bool) Errno {
 	if dir {
 		return f.checkNames(p, paths.SpecialInside)
@@ -149,8 +148,9 @@ func (f *FS) checkMove(p *place, dir bool) Errno {
 	return f.checkRead(p)
 }
 
-// checkNames refuses a place whose name is special, or was before the guest moved the
-// file. A file that the guest has made may have any name before it is moved.
+// checkNames returns EPERM for a place if find finds a special path for its name, or for its
+// name before the guest moved the file. A file that the guest has made may have any name
+// before it is moved.
 func (f *FS) checkNames(p *place, find func(string) (paths.Special, bool)) Errno {
 	if p.staged() && p.node != nil {
 		if p.node.Origin() == nil {
@@ -168,8 +168,8 @@ func (f *FS) checkNames(p *place, find func(string) (paths.Special, bool)) Errno
 	return 0
 }
 
-// walkAgain walks to a place whose name has symbolic links, or may have some, and
-// replaces p.
+// walkAgain replaces p by the place to which its name leads if symbolic links are followed,
+// one name at a time.
 func (f *FS) walkAgain(p *place, last linkMode) Errno {
 	rel, _ := relativeTo(p.m.guest, p.shown)
 	walked, steps, errno := p.m.walk(rel, p.shown, last, p.slash, f.dirCache)

@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// stageMounts makes the writable mounts trees of the set.
+// stageMounts makes each writable mount a tree of the stage.
 func (f *FS) stageMounts() error {
 	for i, m := range f.mounts {
 		for _, other := range f.mounts[:i] {
@@ -30,7 +30,7 @@ func (f *FS) stageMounts() error {
 	return nil
 }
 
-// walkStaged finds rel in a staged mount, like [mount.walk] in any other.
+// walkStaged finds the file rel in a staged mount, like [mount.walk] in any other.
 func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, steps int, errno Errno) {
 	cur, top := m.tree.Cursor(), m.tree.Top()
 	defer cur.Close()
@@ -102,7 +102,8 @@ func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, 
 	return p, steps, errnoOf(err)
 }
 
-// openStaged opens a file or directory of a staged mount. The caller has called reserve.
+// openStaged opens a file or directory of a staged mount. change is set if the content may be
+// changed. The caller has called reserve.
 func (f *FS) openStaged(p *place, flag Flag, change bool) (Handle, Errno) {
 	n := p.node
 	switch {
@@ -158,7 +159,6 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (Handle, Errno) {
 	return h, errno
 }
 
-// osFlag translates a flag to those of package os.
 func osFlag(flag Flag) int {
 	out := [...]int{ReadOnly: os.O_RDONLY, WriteOnly: os.O_WRONLY, ReadWrite: os.O_RDWR}[flag&accessMask]
 	for _, f := range [...]struct {
@@ -184,8 +184,8 @@ func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
 	return n, errnoOf(err)
 }
 
-// SetExecutable makes a regular file on a stage executable for all its readers, or for
-// nobody. Guests cannot call it: WASI has no modes.
+// SetExecutable makes a regular file on a stage executable for all its readers, or for nobody.
+// Guests cannot call it: WASI has no modes.
 func (f *FS) SetExecutable(name string, executable bool) Errno {
 	p, errno := f.resolveEntry(name)
 	defer p.close()
@@ -207,7 +207,6 @@ func (f *FS) SetExecutable(name string, executable bool) Errno {
 	return errnoOf(p.m.tree.SetMode(p.node, mode))
 }
 
-// setStagedTimes changes the times of the file, directory or link at the place.
 func (p *place) setStagedTimes(atim, mtim int64) Errno {
 	switch {
 	case p.lookupErrno != 0:
@@ -232,7 +231,6 @@ func sameFile(a, b os.FileInfo) bool {
 	return x.Node.Same(y.Node)
 }
 
-// stagedFile is an open file of a staged mount.
 type stagedFile struct{ *stage.File }
 
 func (b stagedFile) writeAt(p []byte, off int64, _ bool) (int, error) { return b.WriteAt(p, off) }

@@ -11,7 +11,7 @@ import (
 // A directory of a staged mount first lists the names that the host does not have there,
 // then the entries of the host that the guest can still see.
 
-// listAdded rebuilds the list of leading entries: those that the stage has added.
+// listAdded rebuilds the list of leading entries that the stage has added.
 func (d *Dir) listAdded() {
 	if d.node == nil {
 		return
@@ -34,8 +34,7 @@ func (d *Dir) describeEntry(e *Dirent, n *stage.Node) {
 	e.Type, e.Ino = st.Type, st.Ino
 }
 
-// showsStaged reports whether an entry of the host is still there for the guest and has
-// not been listed among the added names.
+// showsStaged reports whether the guest still sees a host entry that is no added name.
 func (d *Dir) showsStaged(name string) bool {
 	if _, listed := d.addedNames[name]; listed {
 		return false
@@ -44,8 +43,8 @@ func (d *Dir) showsStaged(name string) bool {
 	return shows
 }
 
-// overlayStaged replaces the type and inode number of a host entry by those of the staged
-// file that has its name, if there is one.
+// overlayStaged replaces the type and inode number of a host entry by those of the staged file
+// with its name, if there is one.
 func (d *Dir) overlayStaged(e *Dirent) {
 	if d.node == nil {
 		return
@@ -55,7 +54,7 @@ func (d *Dir) overlayStaged(e *Dirent) {
 	}
 }
 
-// guardStaged opens the directory for look-ups and sets its trails to hidden paths.
+// guardStaged opens the directory for look-ups and sets its trails.
 func (d *Dir) guardStaged(p *place) Errno {
 	root, err := p.m.tree.OpenRoot(p.node)
 	if err != nil {
@@ -69,8 +68,8 @@ func (d *Dir) guardStaged(p *place) Errno {
 	return 0
 }
 
-// liveInfo describes the host directory from which the staged one comes, or nil if the
-// guest has made it.
+// liveInfo describes the host directory behind the staged directory; nil: the guest has made
+// it.
 func (d *Dir) liveInfo() (os.FileInfo, Errno) {
 	if d.fs.stage.Ended() {
 		return nil, EBADF

@@ -11,8 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// FileType is the kind of an entry of the file system, with the numbers of WASI preview
-// 1.
+// FileType is the kind of a file, with the numbers of WASI preview 1.
 type FileType uint8
 
 // The file types. All other types of the host, such as FIFOs, are Unknown to a guest.
@@ -53,15 +52,14 @@ type Stat struct {
 	Atim, Mtim, Ctim int64
 }
 
-// OmitTime is the value of a time that shall stay unchanged.
+// OmitTime is the value for a time that stays unchanged.
 const OmitTime = rootedfs.OmitTime
 
 // syntheticDev is the device number of synthetic directories. The mounts have the numbers
 // after it, in the order of the grant.
 const syntheticDev = 1
 
-// describe returns the description that a guest gets of a file of the mount. shown is its
-// absolute name.
+// describe returns the description of a file for the guest. shown is its absolute name.
 func (m *mount) describe(fi os.FileInfo, shown string) Stat {
 	var st rootedfs.Stat
 	if info, staged := fi.(stage.Info); staged {
@@ -84,9 +82,9 @@ func syntheticStat(shown string) Stat {
 	return Stat{Dev: syntheticDev, Ino: hashIno(shown), Type: Directory, Nlink: 1}
 }
 
-// ino returns the inode number that the guest gets: the host's number if the file is on
-// the device of the mount, else a hash. Device numbers of the host are not shown. If the
-// host has no number, it is a hash of the name.
+// ino returns the inode number of a file for the guest: the host's number if the file is on
+// the device of the mount, else a hash. Device numbers of the host are not shown. If the host
+// has no number, it is a hash of the name.
 func (m *mount) ino(ino, dev uint64, shown string) uint64 {
 	switch {
 	case ino == 0:
@@ -100,7 +98,7 @@ func (m *mount) ino(ino, dev uint64, shown string) uint64 {
 	return hashIno(string(b[:]))
 }
 
-// hashIno returns a made-up inode number. It is never zero, which would mean no number.
+// hashIno returns a made-up inode number for a text. It is never zero: that means no number.
 func hashIno(s string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s))

@@ -30,7 +30,6 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// exportStart is the entry point of the program.
 const exportStart = "_start"
 
 // Dialect is the [dialect.Dialect] of commands.
@@ -58,8 +57,8 @@ func (Dialect) ImportSignature(string, string) (abi.Signature, bool) { return ab
 // Provide implements [dialect.Dialect].
 func (Dialect) Provide(context.Context, wazero.Runtime) error { return nil }
 
-// Starts implements [dialect.Dialect]. See RATIONALE, "Why does a command begin before
-// its beginning?"
+// Starts implements [dialect.Dialect]. See RATIONALE, "Why does a command begin before its
+// beginning?"
 func (Dialect) Starts(api.Module) []dialect.Start { return nil }
 
 // CheckManifest implements [dialect.Dialect].
@@ -127,13 +126,12 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 	return &abi.Output{Structured: cmp.Or(out.stdout.buf.String(), " ")}, nil, nil // " " is not valid JSON either
 }
 
-// outcome holds the results of a command that has ended by itself.
 type outcome struct {
-	code           uint32
+	code           uint32 // exit code
 	stdout, stderr *headBuffer
 }
 
-// run runs a command to its end. If it fails, g.Printed has the output so far.
+// run runs a command to its end. If it fails, g.Printed has the output until then.
 func run(ctx context.Context, g *dialect.Guest, p preview1.Process) (*outcome, error) {
 	out := &outcome{stdout: &headBuffer{limit: captureLimit(g, g.Limits.OutputBytes)}, stderr: &headBuffer{limit: captureLimit(g, g.Limits.LogBytes)}}
 	p.Stdout, p.Stderr = out.stdout, io.MultiWriter(out.stderr, g.Log)
@@ -173,7 +171,7 @@ func (o *outcome) printed(g *dialect.Guest) json.RawMessage {
 // They suffice to see that there is more, and to recognise a secret at the cut.
 func captureLimit(g *dialect.Guest, limit int) int { return 2*limit + g.Redact.Longest() + 1 }
 
-// headBuffer stores the first limit bytes of its input.
+// headBuffer stores the first limit bytes of its input. truncated is set if there were more.
 type headBuffer struct {
 	limit     int
 	buf       bytes.Buffer
@@ -187,8 +185,7 @@ func (h *headBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text returns the first limit bytes without secrets. whole reports whether that is all of
-// the output.
+// text returns the first limit bytes without secrets. whole: the output has no more.
 func (h *headBuffer) text(g *dialect.Guest, limit int) (_ string, whole bool) {
 	text, whole := g.Redact.Head(h.buf.Bytes(), limit)
 	return strings.ToValidUTF8(string(text), "\uFFFD"), whole && !h.truncated

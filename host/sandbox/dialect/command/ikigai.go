@@ -42,7 +42,6 @@ func undescribed(err error, why string) error {
 		"; describe it in a few lines and add it with stockade tool add FILE --describe FILE.toml, as stockade help plugins shows"}
 }
 
-// parseSchema parses the output of a tool for --schema.
 func parseSchema(text []byte) (spec tool.Spec, _ error) {
 	if trimmed := strings.TrimSpace(string(text)); !strings.HasPrefix(trimmed, "{") {
 		return spec, fmt.Errorf(`is no JSON object with "name", "description" and "parameters", but %+.100q`, trimmed)

@@ -13,15 +13,11 @@ import (
 )
 
 const (
-	// firstOffset is the plugin's offset of the first byte, because 0 stands for no block.
-	firstOffset = 64
-	// arenaBytes is the memory that suffices for most calls. It is reused by later calls.
-	arenaBytes = 64 << 10
-	// maxArenaBytes keeps offsets and lengths within 32 bits, if the limit of the call is
-	// higher.
+	firstOffset = 64       // offset of the first byte for a plugin; 0 stands for no block
+	arenaBytes  = 64 << 10 // memory that suffices for most calls; later calls reuse it
+	// maxArenaBytes limits an arena if the limit of the call is higher: offsets have 32 bits.
 	maxArenaBytes = 1 << 31
-	// blockBytes is the size of the record of a block, which counts as memory too.
-	blockBytes = uint64(unsafe.Sizeof(block{}))
+	blockBytes    = uint64(unsafe.Sizeof(block{})) // size of the record of a block, which counts as memory too
 )
 
 // arena is the memory of one call that a plugin shares with its host. The plugin allocates
@@ -43,21 +39,21 @@ type arena struct {
 
 	first                  arenaStart
 	memRegion, blockRegion *linear.Memory          // regions to which mem and blocks have moved; nil: they have not
-	limit                  uint64                  // bytes that the arena may have
-	reserveHostBytes       func(more uint64) error // see dialect.Guest
-	quotaTaken             uint64                  // bytes that were counted with reserveHostBytes
+	limit                  uint64                  // bytes that the arena may have; more is a dialect.MemoryError
+	reserveHostBytes       func(more uint64) error // ReserveHostBytes of the dialect.Guest
+	quotaTaken             uint64                  // bytes counted with reserveHostBytes so far
 }
 
-// arenaStart is the memory with which an arena begins: empty, and zeros.
+// arenaStart is the memory with which an arena begins. Both slices have the length 0. The
+// bytes of mem up to its capacity are zeros.
 type arenaStart struct {
 	mem    []byte
 	blocks []block
 }
 
-// block is an allocated or a freed block.
 type block struct {
 	at, size uint32 // offset in mem and length; both are multiples of eight
-	used     uint32 // the requested length; 0: the block is free
+	used     uint32 // requested length in bytes; 0: the block is free
 	next     uint32 // next free block in its list, as its index plus 1
 }
 
@@ -65,9 +61,10 @@ var arenas = sync.Pool{New: func() any {
 	return &arena{first: arenaStart{make([]byte, 0, arenaBytes), make([]block, 0, arenaBlocks)}}
 }}
 
-const arenaBlocks = 128
+const arenaBlocks = 128 // records of blocks with which an arena begins
 
-// newArena returns an empty arena with a limit in bytes. The caller has to release it.
+// newArena returns an empty arena. limit is the limit of the call in bytes, and keep counts
+// bytes like reserveHostBytes. The caller has to release the arena.
 func newArena(limit uint64, keep func(more uint64) error) (*arena, error) {
 	a := arenas.Get().(*arena)
 	a.mem, a.blocks, a.limit, a.reserveHostBytes = a.first.mem, a.first.blocks, min(limit, maxArenaBytes), keep
@@ -106,7 +103,8 @@ func (a *arena) takeQuota(more uint64) error {
 	return nil
 }
 
-// alloc allocates a block of n bytes. They are zeros unless the block is reused.
+// alloc allocates a block of n bytes, which are zeros unless a freed block is reused. The
+// offset of 0 bytes is 0. The error is a dialect.MemoryError.
 func (a *arena) alloc(n uint64) (offset uint64, err error) {
 	if n == 0 {
 		return 0, nil
@@ -155,7 +153,6 @@ func (a *arena) grow(size uint64) error {
 	return nil
 }
 
-// growBlocks doubles the room for blocks.
 func (a *arena) growBlocks() error {
 	had := uint64(cap(a.blocks))
 	if err := a.growRegion(&a.blockRegion, had*blockBytes, 2*had*blockBytes); err != nil {
@@ -169,9 +166,10 @@ func (a *arena) growBlocks() error {
 	return nil
 }
 
-// growRegion takes the quota for a growth from had to want bytes. If the data has not moved
-// yet, it also reserves address space, and takes all of want, because the first memory stays
-// counted.
+// growRegion takes the quota for growing a region from had to want bytes. The first time, when
+// *at is nil, it also reserves address space and stores it in *at, to which the caller moves
+// the data. Then it takes the quota for all of want, because the memory with which the arena
+// began stays counted. If want exceeds the limit, the error is a [dialect.MemoryError].
 func (a *arena) growRegion(at **linear.Memory, had, want uint64) error {
 	if *at == nil {
 		had = 0
@@ -190,8 +188,8 @@ func (a *arena) growRegion(at **linear.Memory, had, want uint64) error {
 // Free blocks are in lists by size: list c has blocks of 2^c bytes and more, but less than
 // 2^(c+1).
 
-// reusable removes a free block of at least size bytes from its list, and returns its index,
-// or -1.
+// reusable removes a free block of size bytes or more from its list. It returns the index; -1:
+// none.
 func (a *arena) reusable(size uint64) int {
 	exact := bits.Len64(size) - 1
 	for _, class := range []int{exact, bits.Len64(size - 1)} {
@@ -205,7 +203,7 @@ func (a *arena) reusable(size uint64) int {
 	return -1
 }
 
-// freeBlock frees the block at an offset. It does nothing if no block begins there.
+// freeBlock frees the block that begins at an offset, if there is one.
 func (a *arena) freeBlock(offset uint64) {
 	i := a.find(offset)
 	if i < 0 {
@@ -225,7 +223,7 @@ func (a *arena) length(offset uint64) uint64 {
 	return 0
 }
 
-// find returns the index of the block at an offset, or -1.
+// find returns the index of the block that begins at an offset; -1: none.
 func (a *arena) find(offset uint64) int {
 	i, ok := slices.BinarySearchFunc(a.blocks, offset-firstOffset, func(b block, at uint64) int { return cmp.Compare(uint64(b.at), at) })
 	if !ok || a.blocks[i].used == 0 {

@@ -39,22 +39,22 @@ var inputParameters = json.RawMessage(`{"type":"object","properties":{"input":{"
 // listing builds a manifest from the list of a plugin, which may be hostile.
 type listing struct {
 	tool.Manifest
-	capabilities tool.Capabilities
-	bytes        int // size of the tools in JSON
+	capabilities tool.Capabilities // capabilities of each tool
+	bytes        int               // size of the tools in JSON, in bytes
 	notes        []string
 	droppedNotes int // number of notes that did not fit
 }
 
 // Limits on a listing.
 const (
-	maxTools = 128
-	maxNotes = 16
-	// maxSpecs limits the tools in JSON, so that the whole manifest stays below
-	// tool.MaxManifestBytes.
+	maxTools = 128 // further tools are left out, with a note
+	maxNotes = 16  // further notes are only counted
+	// maxSpecs limits the bytes of the tools in JSON, so that the whole manifest stays below
+	// tool.MaxManifestBytes. A tool that does not fit is left out, with a note.
 	maxSpecs = tool.MaxManifestBytes - 4<<10
 )
 
-// add adds a tool, or a note that says why the tool is left out.
+// add adds a tool, or a note with the reason why the tool is left out.
 func (l *listing) add(def tool.Definition, run *tool.Run) {
 	switch { // cheap checks first: there may be many tools
 	case !tool.ValidName(def.Name):
@@ -92,7 +92,6 @@ func (l *listing) note(format string, args ...any) {
 	l.notes = append(l.notes, fmt.Sprintf("%.400s", fmt.Sprintf(format, args...)))
 }
 
-// allNotes returns the notes, and the number of notes that did not fit.
 func (l *listing) allNotes() []string {
 	if l.droppedNotes > 0 {
 		return append(l.notes, fmt.Sprintf("and %d more like these", l.droppedNotes))

@@ -31,8 +31,7 @@ import (
 
 // Dialect is the [dialect.Dialect] of one kind of plugin.
 type Dialect struct {
-	// Kind is wasm.Extism, wasm.HyperMCPv1 or wasm.HyperMCPv2.
-	Kind wasm.ShapeKind
+	Kind wasm.ShapeKind // wasm.Extism, wasm.HyperMCPv1 or wasm.HyperMCPv2
 }
 
 var abis = map[wasm.ShapeKind]string{
@@ -56,9 +55,9 @@ func (Dialect) ImportSignature(module, name string) (abi.Signature, bool) {
 // Provide implements [dialect.Dialect].
 func (Dialect) Provide(ctx context.Context, rt wazero.Runtime) error { return instantiate(ctx, rt) }
 
-// Exports that initialise a plugin, besides _initialize, which linkers make for reactors.
-// constructors are the constructors of C if there is no _initialize. haskell is Haskell's
-// runtime, which is called after it.
+// Exports that initialise a plugin. If there is no _initialize, which linkers make for
+// reactors, constructors calls the constructors of C. haskell starts Haskell's runtime, after
+// either.
 const (
 	constructors = "__wasm_call_ctors"
 	haskell      = "hs_init"
@@ -142,8 +141,8 @@ func (d Dialect) CheckExports(m *wasm.Module) error {
 	return nil
 }
 
-// toolExports returns the export that lists the tools of a plugin, and the export that calls
-// one.
+// toolExports returns the names of the exports that list the plugin's tools and that call a
+// tool.
 func (d Dialect) toolExports() []string {
 	if d.Kind == wasm.HyperMCPv1 {
 		return []string{"describe", "call"}
@@ -151,10 +150,10 @@ func (d Dialect) toolExports() []string {
 	return []string{"list_tools", "call_tool"}
 }
 
-// maxMissing limits the functions that a message names.
+// maxMissing limits the unknown imports that a message names; the others are left out.
 const maxMissing = 5
 
-// unknownImports returns the names of imports that neither Extism nor WASI has.
+// unknownImports returns at most maxMissing imports that neither Extism nor WASI has.
 func unknownImports(m *wasm.Module) (names []string) {
 	for _, i := range m.Imports {
 		if _, ok := lookup(i.Module, i.Name); ok || preview1.Offers(i.Module) || i.Kind != wasm.KindFunc {
@@ -235,10 +234,10 @@ func runOf(manifest *tool.Manifest, name string) *tool.Run {
 	return manifest.Tools[i].Run
 }
 
-// inputRun returns the instructions for a function without a description, which reads a text.
+// inputRun returns the instructions for a function without a description: its input is a text.
 func inputRun(function string) *tool.Run { return &tool.Run{Function: function, Input: "{input}"} }
 
-// outputOf returns the result for an output: a JSON object is structured, other text is a
+// outputOf returns a plugin's output as a result: a JSON object is structured, other text is a
 // text, and binary data is only mentioned.
 func outputOf(out []byte) *abi.Output {
 	if !utf8.Valid(out) {

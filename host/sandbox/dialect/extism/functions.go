@@ -25,21 +25,19 @@ const (
 )
 
 // initOffset is the offset of every block that a plugin allocates while it initialises. There
-// is no call then, and no memory may outlive it: writes there have no effect, and reads
-// return 0. The offset lies beyond the memory of every call.
+// is no call then, and no memory may outlive it: writes there have no effect, and reads return
+// 0. The offset lies beyond the memory of every call.
 const initOffset = 3 << 30
 
-// function is one host function.
 type function struct {
 	module, name string
 	abi.Signature
-	run func(p *plugin, stack []uint64) error
-	// initResult is the result while the plugin initialises.
-	initResult uint64
+	run        func(p *plugin, stack []uint64) error // stack holds the parameters, then the result
+	initResult uint64                                // result while the plugin initialises, when run is not called
 }
 
-// parseSig returns the signature for a short text: a letter for each parameter, ':', a letter
-// for the result. w stands for i32, l for i64.
+// parseSig returns the signature for a short text: a letter for each parameter and, if there
+// is a result, ':' and a letter for it. w stands for i32, l for i64.
 func parseSig(types string) (s abi.Signature) {
 	to := &s.Params
 	for _, c := range types {
@@ -93,8 +91,8 @@ var ofExtism = []function{
 	{envModule, "log_error", parseSig("l"), logs(4), 0},
 }
 
-// asHostCall wraps a function that does more than access the memory. The function counts as a
-// host call, and a panic in it is reported as a fault of the host.
+// asHostCall wraps a function that does more than access the memory. Its calls count as host
+// calls, and a panic in it is reported as a fault of the host.
 func asHostCall(run func(p *plugin, stack []uint64) error) func(*plugin, []uint64) error {
 	return func(p *plugin, stack []uint64) (err error) {
 		defer func() {
@@ -125,8 +123,8 @@ func lookup(module, name string) (function, bool) {
 	return function{}, false
 }
 
-// instantiate registers the functions in a runtime, for all its plugins. The functions act on
-// the plugin in the context of each call.
+// instantiate registers the functions in a runtime, for all its plugins. They act on the
+// plugin in the context of each call. The error is that of the engine.
 func instantiate(ctx context.Context, rt wazero.Runtime) error {
 	builders := map[string]wazero.HostModuleBuilder{}
 	for _, f := range functions {

@@ -18,14 +18,14 @@ import (
 
 // Limits on the answers of plugins, besides [abi.MaxResultBytes].
 const (
-	maxListBytes   = 4 << 20
-	maxListed      = 1024    // tools in the list of a plugin
-	maxContents    = 1024    // elements of one result
-	maxDescription = 8 << 10 // bytes; a manifest has the same limit
+	maxListBytes   = 4 << 20 // bytes of the list of a plugin's tools; more are a fault
+	maxListed      = 1024    // tools in the list; more are a fault
+	maxContents    = 1024    // pieces of content in one result; more are a fault
+	maxDescription = 8 << 10 // bytes of the description of a tool, which is cut there; a manifest has the same limit
 )
 
-// requestContext accompanies each request of hyper-mcp. A plugin puts the token into its
-// reports of progress.
+// requestContext accompanies each request of hyper-mcp. A plugin puts Token into its reports
+// of progress.
 type requestContext struct {
 	ID   string `json:"id"`
 	Meta struct {
@@ -38,7 +38,6 @@ func contextOf(id string) (c requestContext) {
 	return c
 }
 
-// listedTool is a tool in the list of a plugin.
 type listedTool struct {
 	Name        string          `json:"name"`
 	Title       string          `json:"title"`
@@ -46,7 +45,7 @@ type listedTool struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// list asks a plugin for its tools, and adds them to l.
+// list asks a plugin for its tools, and adds them to l. It fails if the list is invalid.
 func (d Dialect) list(ctx context.Context, g *dialect.Guest, l *listing) error {
 	p, err := newPlugin(ctx, g)
 	if err != nil {
@@ -69,7 +68,8 @@ func (d Dialect) list(ctx context.Context, g *dialect.Guest, l *listing) error {
 	return l.read(ctx, out)
 }
 
-// read adds the tools of a plugin's answer.
+// read adds the tools in an answer to l. The error is a fault of the plugin, or the end of
+// ctx.
 func (l *listing) read(ctx context.Context, answer []byte) error {
 	if len(answer) > maxListBytes {
 		return fault("the list of its tools has %d bytes, more than the limit of %d", len(answer), maxListBytes)
@@ -133,7 +133,7 @@ func parameters(schema json.RawMessage) json.RawMessage {
 	return append([]byte(`{"type":"object"`), rest...)
 }
 
-// eachOf calls f with each element of a JSON list. A missing list is empty.
+// eachOf calls f with each element of a JSON list, until f fails. A missing list is empty.
 func eachOf(list json.RawMessage, f func(json.RawMessage) error) error {
 	if len(list) == 0 || string(list) == "null" {
 		return nil
@@ -190,15 +190,14 @@ func (p *plugin) callTool(kind wasm.ShapeKind, call tool.Call) (*abi.Output, *ab
 
 // content is one element of a result. The type decides which other fields are set.
 type content struct {
-	Type     string    `json:"type"`
-	Text     string    `json:"text"`
-	MimeType string    `json:"mimeType"`
-	URI      string    `json:"uri"`
-	Name     string    `json:"name"`
-	Title    string    `json:"title"`
-	Resource *resource `json:"resource"`
-	// Data is a string in base64, for an image.
-	Data json.RawMessage `json:"data"`
+	Type     string          `json:"type"`
+	Text     string          `json:"text"`
+	MimeType string          `json:"mimeType"`
+	URI      string          `json:"uri"`
+	Name     string          `json:"name"`
+	Title    string          `json:"title"`
+	Resource *resource       `json:"resource"`
+	Data     json.RawMessage `json:"data"` // for an image: a string in base64
 }
 
 // resource is the content of a resource, embedded in a result.
@@ -208,8 +207,7 @@ type resource struct {
 	Text     string `json:"text"`
 }
 
-// readResult parses the answer of a plugin to a call. failed reports whether it is a failure
-// of the tool.
+// readResult parses a plugin's answer to a call. failed reports whether the tool has failed.
 func readResult(answer []byte) (out *abi.Output, failed bool, err error) {
 	if !utf8.Valid(answer) {
 		return nil, false, fault("the result is not text")
@@ -263,7 +261,7 @@ func (c *content) lift(images *abi.Images) abi.Content {
 	return abi.Content{Kind: abi.ContentText, Text: c.Text}
 }
 
-// image returns the bytes of an image; nil if they are invalid or over a limit of images.
+// image returns the bytes of an image; nil: they are invalid or over a limit of images.
 func (c *content) image(images *abi.Images) []byte {
 	var text string
 	if json.Unmarshal(c.Data, &text) != nil || text == "" || !images.Add(base64.StdEncoding.DecodedLen(len(text))) {
@@ -276,7 +274,7 @@ func (c *content) image(images *abi.Images) []byte {
 	return data
 }
 
-// textOf returns the texts of a result, for the message of a failure.
+// textOf returns the texts in a result, for the message of a failure.
 func textOf(out *abi.Output) string {
 	var texts []string
 	for _, c := range out.Content {

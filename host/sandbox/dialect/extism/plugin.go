@@ -15,24 +15,24 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 )
 
-// plugin is a guest during one call, with the state that the host keeps for it. It is used
+// plugin is a guest during one call, with the state that the host stores for it. It is used
 // from one goroutine.
 type plugin struct {
 	*dialect.Guest
 	*arena
-	ctx context.Context // of the call, for functions that take long
+	ctx context.Context // context of the call, for functions that take long
 
-	input       span
-	output      span
-	errorOffset uint64 // offset of the block with its error message; 0: it has not failed
+	input       span   // input of the call
+	output      span   // output of the call, set by the plugin
+	errorOffset uint64 // offset of the block with the error message; 0: the plugin has not failed
 
 	vars     map[string][]byte // variables of var_set
-	varBytes int               // size of vars, see maxVarBytes
+	varBytes int               // size of vars in bytes, see maxVarBytes
 
 	status  int               // HTTP status of the last response; 0: there is none
 	headers map[string]string // headers of the last response, by their names in lower case
 
-	owed uint64 // units of fuel that were not charged yet
+	owed uint64 // units of fuel for functions that were not charged yet
 }
 
 // span is a part of the memory.
@@ -40,13 +40,13 @@ type span struct{ offset, length uint64 }
 
 type pluginKey struct{}
 
-// pluginFrom returns the plugin of a call, or nil while a plugin initialises.
+// pluginFrom returns the plugin of a call; nil: a plugin initialises.
 func pluginFrom(ctx context.Context) *plugin {
 	p, _ := ctx.Value(pluginKey{}).(*plugin)
 	return p
 }
 
-// failure ends a plugin for a reason that the caller of its tool can understand.
+// failure is an error that ends a plugin for a reason that the caller can understand.
 type failure struct {
 	kind abi.ErrorCase
 	text string
@@ -68,7 +68,7 @@ func newPlugin(ctx context.Context, g *dialect.Guest) (*plugin, error) {
 func (p *plugin) end() { p.release() }
 
 // run calls an export with an input, and returns its output, without copying it. Exactly one
-// of its results is not nil.
+// of the three results is not nil.
 func (p *plugin) run(export string, input []byte) ([]byte, *abi.ToolError, error) {
 	offset, err := p.put(input)
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *plugin) run(export string, input []byte) ([]byte, *abi.ToolError, error
 	return nil, e, nil
 }
 
-// maxFailure limits the error message of a plugin, in bytes.
+// maxFailure is the number of bytes after which the error message of a plugin is cut.
 const maxFailure = 64 << 10
 
 // failureText returns the plugin's error message, without secrets; "": it has not failed.
@@ -121,7 +121,7 @@ func (p *plugin) failureText() string {
 	return abi.Head(text, maxFailure, p.Redact)
 }
 
-// result returns the output without a copy. It is not nil unless there is an error.
+// result returns the output without a copy; nil only with an error.
 func (p *plugin) result() ([]byte, error) {
 	if p.output.length == 0 {
 		return []byte{}, nil
@@ -136,7 +136,7 @@ func (p *plugin) result() ([]byte, error) {
 	return out, nil
 }
 
-// put copies data into a new block and returns its offset. The offset of no data is 0.
+// put copies data into a new block and returns its offset; 0: data is empty.
 func (p *plugin) put(data []byte) (uint64, error) {
 	offset, err := p.alloc(uint64(len(data)))
 	if err == nil && offset != 0 {
@@ -146,8 +146,9 @@ func (p *plugin) put(data []byte) (uint64, error) {
 	return offset, err
 }
 
-// block returns the bytes of a block, without copying them. Offset 0 stands for an empty
-// block: allocating 0 bytes returns it. what names the block in errors.
+// block returns the bytes of the block at an offset, without copying them. Offset 0, which
+// alloc returns for 0 bytes, has none. If no block begins there, or if it has more than limit
+// bytes, the error is a fault that calls the block what.
 func (p *plugin) block(what string, offset uint64, limit int) ([]byte, error) {
 	if offset == 0 {
 		return nil, nil
@@ -167,13 +168,12 @@ func (p *plugin) block(what string, offset uint64, limit int) ([]byte, error) {
 
 func fault(format string, args ...any) error { return &abi.Fault{What: fmt.Sprintf(format, args...)} }
 
-// outside returns the fault of an access outside of the memory.
+// outside returns the fault of an access to n bytes at an offset, outside of the memory.
 func (p *plugin) outside(offset, n uint64) error {
 	return fault("%d bytes at the offset %#x lie outside of the %d bytes of its memory%s", n, offset, len(p.mem), initOffsetHint(offset))
 }
 
-// initOffsetHint explains an offset that was returned while the plugin initialised; "" for
-// other offsets.
+// initOffsetHint explains an offset from the plugin's initialisation; "" for other offsets.
 func initOffsetHint(offset uint64) string {
 	if offset >= initOffset && offset-initOffset < 1<<30 {
 		return "; it was allocated while the plugin initialised, and its content is gone"
@@ -188,11 +188,10 @@ const (
 	costCall      = 500 // any other function, as in package hostmod
 	costBulkShift = 3   // as in package fuel
 
-	// maxOwed is the debt at which owed is charged.
-	maxOwed = 10_000
+	maxOwed = 10_000 // units of debt at which owed is charged
 )
 
-// pay adds the cost of a function to the debt, and charges it from time to time.
+// pay adds a cost to the debt, and charges the debt when it is large, see chargeOwed.
 func (p *plugin) pay(cost uint64) error {
 	if p.owed += cost; p.owed < maxOwed {
 		return nil
@@ -200,8 +199,8 @@ func (p *plugin) pay(cost uint64) error {
 	return p.chargeOwed()
 }
 
-// chargeOwed charges the debt. It returns an error if the plugin has to stop, because not
-// every guest checks its counter between two host calls.
+// chargeOwed charges the debt. The error means that the plugin has to stop: not every guest
+// checks its counter between two host calls.
 func (p *plugin) chargeOwed() error {
 	p.Account.Charge(p.owed)
 	p.owed = 0
@@ -324,7 +323,8 @@ func (p *plugin) outputOffset(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-// setError sets the offset of a block with an error message. 0 takes a failure back.
+// setError makes the plugin fail: stack[0] is the offset of the block with the error message.
+// With 0 the plugin has not failed. It is a fault if no block begins at the offset.
 func (p *plugin) setError(stack []uint64) error {
 	if stack[0] != 0 && p.find(stack[0]) < 0 {
 		return fault("no block of memory begins at the offset %#x%s", stack[0], initOffsetHint(stack[0]))
@@ -338,7 +338,7 @@ func (p *plugin) getError(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-// startOver frees all blocks, including the input.
+// startOver frees all blocks, also the input, and forgets output and error message.
 func (p *plugin) startOver([]uint64) error {
 	p.owed += uint64(len(p.mem)) >> costBulkShift
 	p.reset()
@@ -351,7 +351,7 @@ func (p *plugin) memoryBytes(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-// logLevel returns the lowest level that is worth logging: info, because lower levels are
+// logLevel returns the lowest level that a plugin should log: info, because lower levels are
 // shown only on request.
 func (p *plugin) logLevel(stack []uint64) error {
 	stack[0] = logLevelOff

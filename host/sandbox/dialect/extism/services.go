@@ -12,15 +12,15 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits on the data that functions read from a plugin at a time, in bytes.
+// Limits on the data that functions read from a plugin at a time, in bytes; more is a fault.
 const (
 	maxName    = 64 << 10  // name of a variable or a setting
 	maxRequest = 512 << 10 // URL and headers of a request
-	maxBody    = 64 << 20  // of a request, or of a variable
-	maxMessage = 64 << 20  // of a log message; its head is kept
+	maxBody    = 64 << 20  // body of a request, or value of a variable
+	maxMessage = 64 << 20  // log message, which is then cut
 )
 
-// config is config_get. It returns a setting of the plugin, or the placeholder of the secret
+// config is config_get: it returns a setting of the plugin, or the placeholder of the secret
 // with this name.
 func (p *plugin) config(stack []uint64) error {
 	key, err := p.block("the name", stack[0], maxName)
@@ -54,7 +54,7 @@ func (p *plugin) lookupConfig(name string) (value string, ok bool, err error) {
 }
 
 // serviceFailure turns the error of a service into a failure for the caller of the tool. The
-// plugin cannot be told: the function has no way to fail.
+// function that the plugin has called has no way to fail.
 func serviceFailure(err error) error {
 	kind, ok := map[services.Kind]abi.ErrorCase{
 		services.Denied: abi.Denied, services.Invalid: abi.InvalidInput, services.NotFound: abi.NotFound,
@@ -66,8 +66,8 @@ func serviceFailure(err error) error {
 	return &failure{kind, err.Error()}
 }
 
-// maxVarBytes limits the variables of a call in bytes, with their names and varBytes for
-// each: the default of Extism's own hosts.
+// maxVarBytes limits the variables of a call in bytes, with their names and varBytes for each;
+// a plugin with more is ended. It is the default of Extism's own hosts.
 const (
 	maxVarBytes = 1 << 20
 	varBytes    = 40
@@ -90,8 +90,7 @@ func (p *plugin) variable(stack []uint64) error {
 	return nil
 }
 
-// setVariable is var_set. Without a value it deletes the variable. Variables end with the
-// call.
+// setVariable is var_set. Without a value it deletes. Variables end with the call.
 func (p *plugin) setVariable(stack []uint64) error {
 	name, err := p.block("the name", stack[0], maxName)
 	if err != nil {
@@ -132,8 +131,8 @@ type httpRequest struct {
 	Header  map[string]string `json:"header"`
 }
 
-// request is http_request: it returns the body of the response. If there is none the call
-// ends, as with other hosts, because the function has no way to report a failure.
+// request is http_request: it returns the body of the response. Without a response the call
+// ends, as with other hosts, because the function has no way to fail.
 func (p *plugin) request(stack []uint64) error {
 	p.status, p.headers = 0, nil
 	text, err := p.block("the request", stack[0], maxRequest)
@@ -201,7 +200,7 @@ func (p *plugin) responseHeaders(stack []uint64) error {
 	return err
 }
 
-// logs returns the function that logs at a level.
+// logs returns the function that logs a message at a level.
 func logs(level int) func(*plugin, []uint64) error {
 	return asHostCall(func(p *plugin, stack []uint64) error {
 		text, err := p.block("the message", stack[0], maxMessage)

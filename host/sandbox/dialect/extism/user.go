@@ -26,7 +26,7 @@ var ofHyperMCP = []function{
 	unsupported("get_keyring_secret", "l:l", "asks for a secret of a keyring"),
 }
 
-// notice returns a function that only writes a line to the log.
+// notice returns a function that only writes the message to the log.
 func notice(name, types, message string) function {
 	return function{userModule, name, parseSig(types), asHostCall(func(p *plugin, _ []uint64) error {
 		p.Host.Log(p.Account, 2, "the plugin says that "+message)
@@ -34,18 +34,16 @@ func notice(name, types, message string) function {
 	}), 0}
 }
 
-// unsupported returns a function that ends the call, because the function itself has no way
-// to fail.
+// unsupported returns a function that ends the call, because the function has no way to fail.
 func unsupported(name, types, wants string) function {
 	return function{userModule, name, parseSig(types), asHostCall(func(*plugin, []uint64) error {
 		return &failure{abi.Unavailable, fmt.Sprintf("the plugin %s (%s), which is not supported here", wants, name)}
 	}), 0}
 }
 
-// maxNotice limits a notification, in bytes.
-const maxNotice = 1 << 20
+const maxNotice = 1 << 20 // bytes of a notification; more are a fault
 
-// readNotification parses the JSON of a notification, and frees its block.
+// readNotification parses the JSON of the notification at an offset, and frees its block.
 func (p *plugin) readNotification(offset uint64, into any) error {
 	text, err := p.block("the notification", offset, maxNotice)
 	if err != nil {

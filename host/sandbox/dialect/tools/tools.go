@@ -53,7 +53,7 @@ func (Dialect) CheckExports(m *wasm.Module) error {
 	return nil
 }
 
-// calledSignature returns the signature of an export that the host calls; false: the host
+// calledSignature returns the wanted type of an export that the host calls; false: the host
 // does not call it.
 func calledSignature(name string) (abi.Signature, bool) {
 	if sig, ok := abi.Exports[name]; ok {

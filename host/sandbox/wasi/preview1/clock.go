@@ -41,7 +41,7 @@ func clockTimeGet(g guest) wasi.Errno {
 // the effect of a guest on the caches of the processor.
 const resolution = int64(time.Millisecond)
 
-// clock returns the time of a clock, in nanoseconds.
+// clock returns the time of the clock id in nanoseconds; EINVAL: there is no such clock.
 func (w *World) clock(id uint32) (uint64, wasi.Errno) {
 	switch id {
 	case clockRealtime:
@@ -54,7 +54,8 @@ func (w *World) clock(id uint32) (uint64, wasi.Errno) {
 
 func (w *World) realtime() uint64 { return w.coarsen(w.opts.Wall().UnixNano(), &w.lastWall) }
 
-// coarsen rounds now down to the resolution, but never below the last result.
+// coarsen rounds now down to the resolution. The result is never below last, the previous
+// result, which it replaces.
 func (w *World) coarsen(now int64, last *uint64) uint64 {
 	now = max(now, 0)
 	*last = max(*last, uint64(now-now%resolution))

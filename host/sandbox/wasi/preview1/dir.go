@@ -4,8 +4,8 @@ import "github.com/stockade-dev/stockade/host/sandbox/wasi"
 
 const direntBytes = 24
 
-// fdReaddir fills a buffer with entries; the last may be cut off. A buffer that is not
-// full marks the end of the directory.
+// fdReaddir fills a buffer with entries; the last entry may be cut. A buffer that is not full
+// marks the end of the directory.
 func fdReaddir(g guest) wasi.Errno {
 	d, errno := g.w.checkedFD(g.u32(0), directoryOnly, rightFDReaddir)
 	if errno != 0 {

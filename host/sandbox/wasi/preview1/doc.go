@@ -1,14 +1,12 @@
-// Package preview1 implements WASI preview 1, the module wasi_snapshot_preview1, for
-// guests that are not trusted; and the snapshot before it, the module wasi_unstable, for
-// guests that were built then. That snapshot has the same functions and differs in three
-// things: the meaning of the numbers of fd_seek's whence, the size of filestat's number
-// of links, and an identifier in a clock's subscription. See [UnstableName]. This page
-// holds for both.
+// Package preview1 implements WASI preview 1, the module wasi_snapshot_preview1, for guests
+// that are not trusted; and the snapshot before it, the module wasi_unstable, for guests that
+// were built then. That snapshot has the same functions and differs in three things: the
+// meaning of the numbers of fd_seek's whence, the size of filestat's number of links, and an
+// identifier in a clock's subscription. See [UnstableName]. This page holds for both.
 //
-// [Instantiate] gives a runtime the functions of one of them. They act on a [World],
-// which is made for one call and found in the context of the call, see [WithWorld]; the
-// module instance holds no state, so that the next call in the same instance sees nothing
-// of the one before.
+// [Instantiate] gives a runtime the functions of one of them. They act on a [World], which is
+// made for one call and found in the context of the call, see [WithWorld]; the module instance
+// holds no state, so that the next call in the same instance sees nothing of the one before.
 //
 // # What a guest sees
 //
@@ -50,9 +48,8 @@
 //
 // # What differs from the specification
 //
-// Of the 72 cases that the wasi-testsuite has for preview 1, run with arguments and
-// variables where needed, these fail, because they ask for things that are unsafe or
-// missing:
+// Of the 72 cases that the wasi-testsuite has for preview 1, run with arguments and variables
+// where needed, these fail, because they ask for things that are unsafe or missing:
 //
 //   - path_link makes a hard link; a file with two names can be changed through
 //     neither.
@@ -64,13 +61,12 @@
 //   - sock_shutdown-invalid_fd assumes that descriptor 3 is not open; it
 //     is the preopen.
 //
-// path_filestat_set_times on a symbolic link itself works on Linux only, and
-// path_readlink returns no target that leads out of the mount. fd_advise has no effect.
-// fd_allocate makes a file longer without asking the host for room. wasi_unstable has
-// sock_accept and its right, too, as preview 1 got them late. path_open truncates a file
-// that it opens for writing also if the directory lacks the right to truncate, but
-// passes on rights with the same effect. proc_raise is ENOSYS. The clocks of processor
-// time are EINVAL.
+// path_filestat_set_times on a symbolic link itself works on Linux only, and path_readlink
+// returns no target that leads out of the mount. fd_advise has no effect. fd_allocate makes a
+// file longer without asking the host for room. wasi_unstable has sock_accept and its right,
+// too, as preview 1 got them late. path_open truncates a file that it opens for writing also
+// if the directory lacks the right to truncate, but passes on rights with the same effect.
+// proc_raise is ENOSYS. The clocks of processor time are EINVAL.
 //
 // File times are those of the host's file system, which can be finer than the clocks
 // here; a guest that may write to a mount can tell the time by them. See RATIONALE, "Why

@@ -4,18 +4,16 @@ import "github.com/stockade-dev/stockade/host/sandbox/wasi"
 
 // The names of the modules from which guests import the functions.
 const (
-	ModuleName = "wasi_snapshot_preview1"
-	// UnstableName is the module of the snapshot before preview 1. Modules were built for
-	// it until 2020.
-	UnstableName = "wasi_unstable"
+	ModuleName   = "wasi_snapshot_preview1"
+	UnstableName = "wasi_unstable" // module before preview 1, for which modules were built until 2020
 )
 
-// edition holds the differences between the two modules. Everything else is the same:
-// functions, errors, rights, and every other record.
+// edition holds the differences between the two modules. Functions, errors, rights, and every
+// other record are equal.
 type edition struct {
-	whence            [3]wasi.Whence // meaning of each number
-	filestatBytes     uint64         // in wasi_unstable the number of links has 32 bits, and four bytes of padding are missing
-	subscriptionBytes uint64         // in wasi_unstable a clock's subscription begins with eight more bytes, an unused identifier
+	whence            [3]wasi.Whence // meaning of the numbers 0 to 2 of fd_seek's whence
+	filestatBytes     uint64         // less in wasi_unstable: the number of links has 32 bits, no padding
+	subscriptionBytes uint64         // more in wasi_unstable: a clock's begins with an unused identifier
 }
 
 var editions = map[string]*edition{

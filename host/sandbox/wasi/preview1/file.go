@@ -10,8 +10,8 @@ import (
 // cost one unit of fuel. For files, the FS charges.
 const costShift = 3
 
-// transferIovecs calls do with each buffer of the list in the parameters 1 and 2, and
-// stores the number of bytes transferred at the pointer in parameter i.
+// transferIovecs calls do with each buffer of the list in the parameters 1 and 2, and stores
+// the number of transferred bytes at the pointer in parameter i.
 func (g guest) transferIovecs(i int, do func([]byte) (int, wasi.Errno)) wasi.Errno {
 	out, errno := g.result(i, 4)
 	if errno != 0 {
@@ -65,8 +65,8 @@ func fdWrite(g guest) wasi.Errno {
 	return g.syncIfFlagged(d, g.transferIovecs(3, d.file.Write))
 }
 
-// syncIfFlagged waits until written content is durable, if the flags of the descriptor
-// demand it and errno is 0.
+// syncIfFlagged waits until written content is on the disk, if errno is 0 and the flags of the
+// descriptor demand it. It returns errno, or the error of waiting.
 func (g guest) syncIfFlagged(d *descriptor, errno wasi.Errno) wasi.Errno {
 	if errno == 0 && d.flags&(flagSync|flagDsync) != 0 {
 		return d.file.Sync()
@@ -98,7 +98,8 @@ func fdPwrite(g guest) wasi.Errno {
 	}))
 }
 
-// fileAndOffset returns the file of parameter 0 and the offset of parameter 3.
+// fileAndOffset returns the file of parameter 0, which needs a right, and the offset of
+// parameter 3.
 func (g guest) fileAndOffset(need rights) (*descriptor, int64, wasi.Errno) {
 	d, errno := g.w.checkedFD(g.u32(0), regularOnly, need|rightFDSeek)
 	if errno != 0 {
@@ -129,8 +130,7 @@ func fdSeek(g guest) wasi.Errno {
 
 func fdTell(g guest) wasi.Errno { return g.tell(1) }
 
-// tell stores the position at the pointer in parameter result. The right to seek is
-// enough.
+// tell stores the position at the pointer in parameter result. The right to seek is enough.
 func (g guest) tell(result int) wasi.Errno {
 	d, errno := g.w.checkedFD(g.u32(0), regularOnly, 0)
 	if errno != 0 {

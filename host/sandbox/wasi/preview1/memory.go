@@ -12,25 +12,24 @@ import (
 
 var le = binary.LittleEndian
 
-// guest is one call of a guest. Every number in it is the guest's choice.
+// guest is one call of a function by a guest. Every number in it is the guest's choice.
 //
 // A function checks all the memory that it will use before it changes anything, so that a
 // call which fails with EFAULT has changed nothing.
 type guest struct {
 	ctx   context.Context
 	w     *World
-	e     *edition
+	e     *edition   // edition of the module that the guest imports
 	mem   api.Memory // nil if the guest exports none
 	stack []uint64
 }
 
-// u32 decodes a parameter. The upper half of a 32-bit value on the stack may
-// hold anything.
+// u32 decodes parameter i. The upper half of a 32-bit value on the stack is undefined.
 func (g guest) u32(i int) uint32 { return api.DecodeU32(g.stack[i]) }
 
 func (g guest) u64(i int) uint64 { return g.stack[i] }
 
-// view returns n bytes of the guest's memory at ptr, not copied, or EFAULT.
+// view returns n bytes of the guest's memory at ptr without a copy, or EFAULT.
 func (g guest) view(ptr uint32, n uint64) ([]byte, wasi.Errno) {
 	if g.mem == nil || n > math.MaxUint32 {
 		return nil, wasi.EFAULT
@@ -42,7 +41,7 @@ func (g guest) view(ptr uint32, n uint64) ([]byte, wasi.Errno) {
 	return b, 0
 }
 
-// result returns the memory for a result of n bytes, whose pointer is parameter i.
+// result returns the memory for a result of n bytes, whose pointer is parameter i, or EFAULT.
 func (g guest) result(i int, n uint64) ([]byte, wasi.Errno) { return g.view(g.u32(i), n) }
 
 // path copies the name whose pointer and length are the parameters i and i+1.
@@ -56,14 +55,13 @@ func (g guest) path(i int) (string, wasi.Errno) {
 }
 
 const (
-	iovecBytes = 8 // pointer and length
-	// maxIovecs limits the number of buffers of one call, as on Linux.
-	maxIovecs = 1024
-	// maxTransfer limits the number of bytes that one call reads or writes. A larger
-	// request is cut to it.
+	iovecBytes = 8    // pointer and length
+	maxIovecs  = 1024 // buffers of one call, as on Linux; more are EINVAL
+	// maxTransfer limits the bytes that one call reads or writes; only the first maxTransfer
+	// bytes of a larger request are transferred.
 	maxTransfer = 1 << 30
-	// transferPiece is the number of bytes read or written at a time; the guest may be
-	// ended in between.
+	// transferPiece is the number of bytes that are transferred at a time; between two pieces
+	// the guest may be ended.
 	transferPiece = 1 << 20
 
 	costIovec = 4
@@ -72,8 +70,8 @@ const (
 	costPiece = 200
 )
 
-// buffers returns the buffers of the list whose pointer and length are the parameters i
-// and i+1. They are valid until the next call.
+// buffers returns the buffers of the list whose pointer and length are the parameters i and
+// i+1. They are valid until the next call.
 func (g guest) buffers(i int) ([][]byte, wasi.Errno) {
 	n := g.u32(i + 1)
 	if n > maxIovecs {
@@ -101,7 +99,8 @@ func (g guest) buffers(i int) ([][]byte, wasi.Errno) {
 }
 
 // transfer calls do with the buffers, one after the other, until one is processed only in
-// part. An error counts only if nothing was processed before.
+// part, and returns the number of processed bytes. An error counts only if no byte was
+// processed before.
 func (g guest) transfer(buffers [][]byte, do func([]byte) (int, wasi.Errno)) (uint32, wasi.Errno) {
 	total := uint32(0)
 	for i, b := range buffers {

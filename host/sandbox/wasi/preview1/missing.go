@@ -10,16 +10,15 @@ import (
 )
 
 // MissingFunction is a function that a guest imports from this module although WASI has no
-// function with this name or this type: sockets of other runtimes, for example. It
-// always returns ENOTSUP.
+// function with this name or this type: sockets of other runtimes, for example. It always
+// returns ENOTSUP.
 type MissingFunction struct {
 	Name    string
 	Params  []api.ValueType
 	Results []api.ValueType // must be one error number
 }
 
-// Check refuses a function with arguments that are not numbers, or with results other
-// than one error number.
+// Check returns an error unless the parameters are numbers and the results one error number.
 func (m MissingFunction) Check() error {
 	numbers := []api.ValueType{i32, i64, api.ValueTypeF32, api.ValueTypeF64}
 	if slices.ContainsFunc(m.Params, func(t api.ValueType) bool { return !slices.Contains(numbers, t) }) {

@@ -14,8 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// ErrPanic is wrapped by the error of a call in which a function of this package
-// panicked. That is the fault of the host and not of the guest.
+// ErrPanic is wrapped by the error of a call in which a function of this package panicked.
+// That is a fault of the host and not of the guest.
 var ErrPanic = errors.New("WASI function panicked")
 
 const (
@@ -23,7 +23,6 @@ const (
 	i64 = api.ValueTypeI64
 )
 
-// function is one function of the module. All but proc_exit return an error number.
 type function struct {
 	name   string
 	params []api.ValueType
@@ -89,8 +88,7 @@ func (f function) results() []api.ValueType {
 	return []api.ValueType{i32}
 }
 
-// Functions returns the signature of every function, by name. The caller may keep and
-// change the map.
+// Functions returns the types of all functions, by name. The caller may change the map.
 func Functions() map[string]abi.Signature {
 	out := make(map[string]abi.Signature, len(functions))
 	for _, f := range functions {
@@ -99,9 +97,9 @@ func Functions() map[string]abi.Signature {
 	return out
 }
 
-// Instantiate gives the runtime the host module with a name. The guests of one runtime
-// share it; each finds its world in the context of the call. missing are the functions
-// that guests import and WASI does not have: they return ENOTSUP.
+// Instantiate gives the runtime the host module with a name, for all its guests; each finds
+// its world in the context of the call. missing are the functions that guests import and WASI
+// does not have: they return ENOTSUP.
 func Instantiate(ctx context.Context, rt wazero.Runtime, name string, missing ...MissingFunction) error {
 	e := editions[name]
 	if e == nil {
@@ -155,8 +153,8 @@ func (f function) goFunc(e *edition) api.GoModuleFunc {
 	}
 }
 
-// translatePanic turns a panic that ends the guest into a trap with its reason, and any
-// other panic into [ErrPanic].
+// translatePanic, deferred by the function with a name, turns a panic that ends the guest into
+// a trap with its reason, and any other panic into [ErrPanic].
 func translatePanic(name string) {
 	switch r := recover().(type) {
 	case nil:

@@ -6,9 +6,9 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// absPath returns the absolute name of a path below a directory. dir is the parameter
-// with the descriptor, and i the first of the two with the pointer and the length of the
-// path.
+// absPath returns the absolute name of a path below a directory. dir is the index of the
+// parameter with the descriptor, and i the index of the path's pointer, before its length.
+// need is the right that the descriptor needs.
 func (g guest) absPath(dir, i int, need rights) (string, wasi.Errno) {
 	d, errno := g.w.checkedFD(g.u32(dir), directoryOnly, need)
 	if errno != 0 {
@@ -24,7 +24,7 @@ func (g guest) absPath(dir, i int, need rights) (string, wasi.Errno) {
 	return wasi.JoinBelow(d.name, p)
 }
 
-// pathFunc returns a function of WASI whose only parameters are a name.
+// pathFunc returns a function of WASI whose only parameters are a name, and which calls do.
 func pathFunc(need rights, do func(*wasi.FS, string) wasi.Errno) func(guest) wasi.Errno {
 	return func(g guest) wasi.Errno {
 		name, errno := g.absPath(0, 1, need)
@@ -43,7 +43,7 @@ func (g guest) pathAndFollow(need rights) (name string, follow bool, errno wasi.
 	return name, follow, errno
 }
 
-// followFlag reports whether parameter i asks to follow a symbolic link at the end.
+// followFlag reports whether parameter i asks to follow a symbolic link at the name's end.
 func (g guest) followFlag(i int) (bool, wasi.Errno) {
 	if f := g.u32(i); f > 1 {
 		return false, wasi.EINVAL
@@ -148,16 +148,16 @@ func pathOpen(g guest) wasi.Errno {
 	return 0
 }
 
-// mayTruncate reports whether a file that is opened for writing could be truncated right
-// afterwards. Then the open may truncate it, without the directory's own right to
-// truncate: os.Root of the Go toolchain requests no such right when it opens a directory.
+// mayTruncate reports whether opening a file may truncate it although the directory d has no
+// right to truncate: the file is opened for writing, and d passes on the rights to write and
+// to change the size, so that the guest could truncate the file anyway. os.Root of the Go
+// toolchain requests no right to truncate when it opens a directory.
 func (d *descriptor) mayTruncate(file *descriptor) bool {
 	const inherited = rightFDWrite | rightFDFilestatSetSize
 	return file.base&rightFDWrite != 0 && d.inheriting&inherited == inherited
 }
 
-// openFlags returns the flags for opening a file with the rights and flags of a
-// descriptor.
+// openFlags returns the flags of package wasi for opening a file with d's rights and flags.
 func (d *descriptor) openFlags(oflags uint32, follow bool) wasi.Flag {
 	how := wasi.ReadOnly
 	switch {

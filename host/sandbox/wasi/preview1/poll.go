@@ -10,11 +10,9 @@ import (
 )
 
 const (
-	eventBytes = 32
-	// maxSubscriptions limits the number of subscriptions in one call.
-	maxSubscriptions = 4096
-
-	costSubscription = 50
+	eventBytes       = 32   // size of an event
+	maxSubscriptions = 4096 // subscriptions in one call; more are EINVAL
+	costSubscription = 50   // units of fuel
 )
 
 const (
@@ -33,13 +31,13 @@ type event struct {
 	userdata  uint64
 	errno     wasi.Errno
 	typ       byte
-	bytes     uint64
+	bytes     uint64 // number of bytes that can be read
 	flags     uint16
 	remaining time.Duration // time until a clock goes off; 0 for any other event
 }
 
-// pollOneoff waits for the first of several events. Files and streams are always ready,
-// so it sleeps for clocks only; and the sleep ends with the context of the call.
+// pollOneoff waits for the first of several events. Files and streams are always ready, so it
+// sleeps for clocks only. The sleep ends with the context of the call.
 func pollOneoff(g guest) wasi.Errno {
 	n := g.u32(2)
 	if n == 0 || n > maxSubscriptions {
@@ -95,8 +93,8 @@ func pollOneoff(g guest) wasi.Errno {
 	return 0
 }
 
-// subscribe decodes a subscription into its event. An error of the event itself is in the
-// event.
+// subscribe decodes a subscription into its event. The error is that of the whole call; an
+// error of the subscription alone is in the event.
 func (w *World) subscribe(in []byte) (event, wasi.Errno) {
 	e := event{userdata: le.Uint64(in), typ: in[8]}
 	switch e.typ {
@@ -113,7 +111,7 @@ func (w *World) subscribe(in []byte) (event, wasi.Errno) {
 	return e, 0
 }
 
-// pollRead sets the number of bytes that can be read from a descriptor.
+// pollRead sets the number of bytes that can be read from a descriptor, or e.errno.
 func (w *World) pollRead(e *event, fd uint32) {
 	d, errno := w.checkedFD(fd, anyKind, rightPollFDReadwrite|rightFDRead)
 	switch {
@@ -134,7 +132,7 @@ func (w *World) pollRead(e *event, fd uint32) {
 	}
 }
 
-// timeUntil returns the time left until a clock goes off.
+// timeUntil returns the time until a clock goes off.
 func (w *World) timeUntil(clock uint32, timeout uint64, flags uint16) (time.Duration, wasi.Errno) {
 	if flags > clockAbsolute {
 		return 0, wasi.EINVAL

@@ -11,29 +11,26 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// Process holds the settings of a guest that is a program. The zero value is a guest
-// without any: no arguments, no environment, an empty input.
+// Process holds the settings of a guest that is a program. The zero value stands for no
+// arguments, no environment and an empty input.
 type Process struct {
 	// Args are the arguments, beginning with the name of the program. Env are NAME=VALUE,
 	// without PWD. Neither holds a NUL byte; together they are less than 4 GiB.
 	Args, Env []string
-	// Stdin is the content of the standard input.
-	Stdin string
-	// Stdout and Stderr receive the output, instead of those of the world. Nil means the
-	// world's.
+	Stdin     string // content of the standard input
+	// Stdout and Stderr receive the output of the program. Nil: those of the world do.
 	Stdout, Stderr io.Writer
-	// Cwd is the absolute name of the working directory; empty for none. If the guest
-	// cannot see the directory, "/" is used: programs that ask for their directory first
-	// do not run without an answer. C libraries take relative paths for absolute ones,
-	// and for both use the preopen with the longest matching name, so the working
-	// directory is one more preopen, called ".", after one for each mount. The Go
-	// library, and shells, use the variable PWD. The Zig library takes the first preopen
-	// for the working directory, and passes it absolute paths, too.
+	// Cwd is the absolute name of the working directory; "": none. If the guest cannot see the
+	// directory, "/" is used: programs that ask for their directory first do not run without
+	// an answer. C libraries take relative paths for absolute ones, and for both use the
+	// preopen with the longest matching name, so the working directory is one more preopen,
+	// called ".", after one for each mount. The Go library, and shells, use the variable PWD.
+	// The Zig library takes the first preopen for the working directory, and passes it
+	// absolute paths, too.
 	Cwd string
 }
 
-// SetProcess makes the guest of the world a program. It must be called before the guest
-// runs.
+// SetProcess makes the guest of the world a program. Call it before the guest runs.
 func (w *World) SetProcess(p Process) {
 	if p.Cwd != "" {
 		if !w.opts.FS.Shows(p.Cwd) {
@@ -66,7 +63,6 @@ func (w *World) SetProcess(p Process) {
 // libraries take the name for ".", and use the last preopen of that name.
 const cwdPreopenName = "./"
 
-// stringList holds the arguments or the variables of a program.
 type stringList struct {
 	texts []string
 	size  int // bytes, with a NUL byte at the end of each text
@@ -106,7 +102,8 @@ func (g guest) writeList(l stringList) wasi.Errno {
 	return 0
 }
 
-// writeListSizes writes the number of texts, and their total size in bytes.
+// writeListSizes writes the number of texts, and their total size in bytes, to the pointers in
+// the parameters 0 and 1.
 func (g guest) writeListSizes(l stringList) wasi.Errno {
 	count, errno := g.result(0, 4)
 	if errno != 0 {
@@ -121,8 +118,8 @@ func (g guest) writeListSizes(l stringList) wasi.Errno {
 	return 0
 }
 
-// procExit ends the guest. The error is the engine's own, as with the engine's WASI. The
-// instance stays open: its maker closes it.
+// procExit ends the guest by a panic with the engine's own error, a [sys.ExitError] with the
+// code of the guest. The instance stays open: its maker closes it.
 func procExit(g guest) wasi.Errno { panic(stop{sys.NewExitError(g.u32(0))}) }
 
 // procRaise always fails: there are no signals.

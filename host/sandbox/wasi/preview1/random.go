@@ -6,8 +6,8 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// randomPiece is the number of random bytes made at a time; the guest may be ended in
-// between. Each byte costs about a nanosecond, and so a unit of fuel.
+// randomPiece is the number of random bytes that are made at a time; between two pieces the
+// guest may be ended. Each byte costs about a nanosecond, and so a unit of fuel.
 const randomPiece = 64 << 10
 
 func randomGet(g guest) wasi.Errno {

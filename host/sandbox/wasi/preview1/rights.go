@@ -38,8 +38,8 @@ const (
 	allRights = rightSockAccept<<1 - 1
 )
 
-// The rights that apply to each kind of descriptor. Asking for others is no error; they
-// are not granted.
+// The rights that apply to each kind of descriptor. Asking for others is no error; they are
+// not granted.
 const (
 	fileRights = rightFDDatasync | rightFDRead | rightFDSeek | rightFDFdstatSetFlags | rightFDSync | rightFDTell |
 		rightFDWrite | rightFDAdvise | rightFDAllocate | rightFDFilestatGet | rightFDFilestatSetSize |

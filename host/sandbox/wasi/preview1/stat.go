@@ -25,8 +25,8 @@ func fdFdstatGet(g guest) wasi.Errno {
 	return 0
 }
 
-// filetype returns the type of a descriptor. A stream is Unknown: as a character device,
-// a guest would take it for a terminal.
+// filetype returns the type of a descriptor. A stream is Unknown: if it were a character
+// device, a guest would take it for a terminal.
 func (d *descriptor) filetype() wasi.FileType {
 	switch d.kind {
 	case regular:
@@ -96,7 +96,6 @@ func fdFilestatGet(g guest) wasi.Errno {
 	return 0
 }
 
-// putFilestat encodes st as a filestat record of the edition.
 func (e *edition) putFilestat(out []byte, st wasi.Stat) {
 	clear(out)
 	le.PutUint64(out, st.Dev)
@@ -149,8 +148,8 @@ const (
 	setMtimNow
 )
 
-// times decodes the access time, the modification time and the flags in the parameters i
-// to i+2. A time that stays is [wasi.OmitTime].
+// times decodes the access time, the modification time and the flags in the parameters i to
+// i+2. A time that is not to be set is [wasi.OmitTime].
 func (g guest) times(i int) (atim, mtim int64, _ wasi.Errno) {
 	flags := g.u32(i + 2)
 	if flags >= setMtimNow<<1 {

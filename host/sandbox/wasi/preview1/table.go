@@ -18,19 +18,19 @@ const (
 // descriptor is an open file, directory or stream of a guest.
 type descriptor struct {
 	kind             kind
-	base, inheriting rights
+	base, inheriting rights // rights of the descriptor, and of those that are opened through it
 	flags            fdflags
 
-	file *wasi.File // regular
+	file *wasi.File // regular file; nil for other kinds
 
-	// Of a stream. in is nil for an empty input.
-	in  *strings.Reader
+	// Of a stream:
+	in  *strings.Reader // nil for an empty input
 	out io.Writer
 
 	// Of a directory:
-	dir     *wasi.Dir // nil until the preopen is used for more than its name
-	name    string    // absolute
-	preopen string    // the name of a preopen; empty for other directories
+	dir     *wasi.Dir // nil for a preopen of which only the name was used so far
+	name    string    // absolute name of the directory
+	preopen string    // name of a preopen for the guest; "": it is none
 }
 
 // rootPreopenName is the name of the first preopen, whatever is mounted. Guests whose
@@ -50,7 +50,7 @@ const (
 	allFlags  = flagSync<<1 - 1
 )
 
-// fd returns an open descriptor, or EBADF.
+// fd returns the open descriptor with a number, or EBADF.
 func (w *World) fd(n uint32) (*descriptor, wasi.Errno) {
 	if uint64(n) >= uint64(len(w.fds)) || w.fds[n] == nil {
 		return nil, wasi.EBADF
@@ -58,8 +58,7 @@ func (w *World) fd(n uint32) (*descriptor, wasi.Errno) {
 	return w.fds[n], 0
 }
 
-// kindErrnos holds the error of a function for each kind of descriptor. Zero: it accepts
-// the kind.
+// kindErrnos holds a function's error for each kind of descriptor; 0: the kind is accepted.
 type kindErrnos [directory + 1]wasi.Errno
 
 var (
@@ -70,7 +69,8 @@ var (
 	noStream      = kindErrnos{stream: wasi.EINVAL}
 )
 
-// checkedFD returns an open descriptor, or the error for its kind or missing rights.
+// checkedFD returns the open descriptor n. Without one the error is EBADF, for a kind that is
+// wrong it is that of wrong, and without the rights need ENOTCAPABLE.
 func (w *World) checkedFD(n uint32, wrong kindErrnos, need rights) (*descriptor, wasi.Errno) {
 	d, errno := w.fd(n)
 	if errno != 0 {
@@ -89,7 +89,7 @@ func (d *descriptor) checkRights(need rights) wasi.Errno {
 	return 0
 }
 
-// openDir returns the directory of a descriptor. A preopen is opened now.
+// openDir returns the directory of a descriptor. It opens a preopen that is not open yet.
 func (w *World) openDir(d *descriptor) (*wasi.Dir, wasi.Errno) {
 	if d.dir == nil {
 		h, errno := w.opts.FS.Open(d.name, wasi.DirectoryOnly)
@@ -101,7 +101,7 @@ func (w *World) openDir(d *descriptor) (*wasi.Dir, wasi.Errno) {
 	return d.dir, 0
 }
 
-// handle returns the open file or directory, or nil for a stream.
+// handle returns the open file or directory of a descriptor; nil for a stream.
 func (w *World) handle(d *descriptor) (wasi.Handle, wasi.Errno) {
 	switch d.kind {
 	case regular:
@@ -116,7 +116,7 @@ func (w *World) handle(d *descriptor) (wasi.Handle, wasi.Errno) {
 	return nil, 0
 }
 
-// add gives a descriptor the lowest free number. The FS limits the number of descriptors.
+// add gives a descriptor the lowest free number, which is returned. The FS limits descriptors.
 func (w *World) add(d *descriptor) uint32 {
 	for n, other := range w.fds {
 		if other == nil {
@@ -128,7 +128,6 @@ func (w *World) add(d *descriptor) uint32 {
 	return uint32(len(w.fds) - 1)
 }
 
-// close closes an open descriptor.
 func (w *World) close(n uint32) {
 	d := w.fds[n]
 	w.fds[n] = nil
@@ -149,8 +148,8 @@ func fdClose(g guest) wasi.Errno {
 	return 0
 }
 
-// fdRenumber moves a descriptor to the number of another, which is closed. The other must
-// be open, so that the table does not grow.
+// fdRenumber moves a descriptor to the number of another, which is closed. The other must be
+// open, so that the table does not grow.
 func fdRenumber(g guest) wasi.Errno {
 	from, to := g.u32(0), g.u32(1)
 	d, errno := g.w.fd(from)
@@ -165,7 +164,8 @@ func fdRenumber(g guest) wasi.Errno {
 	return 0
 }
 
-// prestat returns the name of a preopen, and the memory for a result of n bytes.
+// prestat returns the name of the preopen in parameter 0, and the memory for a result of n
+// bytes at the pointer in parameter 1.
 func (g guest) prestat(n uint64) (string, []byte, wasi.Errno) {
 	d, errno := g.w.fd(g.u32(0))
 	switch {

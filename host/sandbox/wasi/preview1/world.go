@@ -11,28 +11,25 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// Options holds the resources of a guest. The zero value of a field gives it nothing, or
-// the default of the field.
+// Options holds the resources of a guest.
 type Options struct {
-	// FS holds the files of the preopen. The world closes it. Nil is an empty tree.
-	FS *wasi.FS
-	// Stdout and Stderr receive the output of the guest, in pieces and on its goroutine.
-	// An error fails the guest's write with EIO. Nil discards.
+	FS *wasi.FS // files of the preopens, which the world closes; nil: no files
+	// Stdout and Stderr receive the output of the guest, in pieces and on its goroutine. If
+	// they return an error, the guest's write fails with EIO. Nil: output is dropped.
 	Stdout, Stderr io.Writer
-	// Random is the source of random_get. Nil is crypto/rand.
-	Random io.Reader
-	// Wall and Monotonic are the clocks; nil are the system's. The guest sees them
-	// rounded down to a millisecond, and never going backwards.
+	Random         io.Reader // source of random_get; nil: crypto/rand
+	// Wall and Monotonic are the clocks; nil: those of the system. The guest sees them rounded
+	// down to a millisecond, and never going backwards.
 	Wall      func() time.Time
 	Monotonic func() time.Duration
 	// Charge is called with the price of each operation, in units of fuel, on the guest's
 	// goroutine. Nil: operations are free. The FS charges for files by its own limits.
 	Charge func(units uint64)
-	// WithoutTurn calls wait while a guest sleeps, so that others can run in the
-	// meantime. Nil: wait is called directly.
+	// WithoutTurn calls wait while a guest sleeps, so that other guests can run. Nil: wait is
+	// called directly.
 	WithoutTurn func(wait func())
-	// MustEnd returns the reason why the guest has to end, or nil. It is called during
-	// everything that can take long. Nil: the guest never has to end.
+	// MustEnd returns the reason why the guest has to end, or nil. It is called during every
+	// operation that can take long. Nil: the guest never has to end.
 	MustEnd func() error
 }
 
@@ -43,18 +40,17 @@ type World struct {
 
 	fds       []*descriptor
 	args, env stringList
-	lastWall  uint64
-	lastMono  uint64
+	lastWall  uint64   // time of Wall that the guest has seen, in nanoseconds
+	lastMono  uint64   // time of Monotonic that the guest has seen, in nanoseconds
 	buffers   [][]byte // reused from call to call
 	events    []event  // reused from call to call
 
 	closeOnce sync.Once
 	closed    chan struct{}
-	err       error // the result of closing
+	err       error // error of closing the FS
 }
 
-// New returns a world. Nothing is opened before the guest uses it. The caller must Close
-// the result.
+// New returns a world, which the caller must Close. It opens nothing before the guest does.
 func New(opts *Options) *World {
 	w := &World{closed: make(chan struct{})}
 	if opts != nil {
@@ -97,12 +93,13 @@ func New(opts *Options) *World {
 	return w
 }
 
-// clockEpoch is a second before the start of the program, because some guests take a
-// clock at zero for a broken one.
+// clockEpoch is the zero of the monotonic clock: a second before the start of the program,
+// because some guests take a clock at zero for a broken one.
 var clockEpoch = time.Now().Add(-time.Second)
 
-// Close closes the FS and everything the guest has open. It may be called at any time and
-// more than once. A sleeping guest is ended, and a running one at its next call.
+// Close closes the FS and everything the guest has open. It may be called at any time. A
+// sleeping guest is ended at once, and a running one at its next call of WASI. The error is
+// that of closing the FS; each further Close returns the same.
 func (w *World) Close() error {
 	w.closeOnce.Do(func() {
 		close(w.closed)
@@ -123,18 +120,16 @@ func WithWorld(ctx context.Context, w *World) context.Context {
 	return context.WithValue(ctx, worldKey{}, w)
 }
 
-// worldFrom returns the world of the call, or nil.
+// worldFrom returns the world of the call; nil: there is none.
 func worldFrom(ctx context.Context) *World {
 	w, _ := ctx.Value(worldKey{}).(*World)
 	return w
 }
 
-// stop is the panic value that ends a guest on purpose. Any other panic is a bug of the
-// host.
+// stop is the panic value that ends a guest on purpose. Any other panic is a bug of the host.
 type stop struct{ err error }
 
-// checkpoint ends the guest if there is a reason to. It is called between the pieces of
-// long operations.
+// checkpoint ends the guest if it has to end. Long operations call it between pieces.
 func (w *World) checkpoint() {
 	if err := w.opts.MustEnd(); err != nil {
 		panic(stop{err})
