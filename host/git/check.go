@@ -71,10 +71,9 @@ const (
 	maxMismatches = 2000 // elements of Dir.Mismatches; beyond it, Dir.Incomplete is set
 )
 
-// Check examines all repositories of a change set. It returns an [*IntegrityError], the error
-// of ctx, or an error of reading files of the host. After an error nothing of the change set
-// may be committed. near lists directories in which a repository may have its worktree
-// elsewhere.
+// Check examines all repositories of a change set. It returns an [*IntegrityError], the error of
+// ctx, or an error of reading files of the host. After an error nothing of the change set may be
+// committed. near lists directories in which a repository may have its worktree elsewhere.
 func Check(ctx context.Context, changes []tool.Change, near ...string) ([]*Dir, error) {
 	return check(ctx, changes, newBudget(), near)
 }
@@ -415,9 +414,8 @@ const maxFollowed = 20
 
 const maxDepth = format.MaxDepth
 
-// compareTree compares those entries of a tree with the worktree that differ from the entries
-// of all parents, which are ids of trees. in is the id of the commit, prefix the path of the
-// tree.
+// compareTree compares those entries of a tree with the worktree that differ from the entries of
+// all parents, which are ids of trees. in is the id of the commit, prefix the path of the tree.
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
 	entries, err := d.store.tree(tree)
 	if err != nil || depth > maxDepth || ctx.Err() != nil {

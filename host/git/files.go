@@ -24,8 +24,7 @@ const (
 	after
 )
 
-// files reads files of the host on both sides of a change set. Paths are absolute, with
-// slashes.
+// files reads files of the host on both sides of a change set. Paths are absolute, with slashes.
 type files struct {
 	changed   map[string]*[2]*tool.Version // versions of each changed file by path, on each side; nil: none
 	changedIn map[string][]string          // base names of changed files, by directory

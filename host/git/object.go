@@ -117,8 +117,7 @@ func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
 	return string(h.Sum(nil)), z.checkEnd()
 }
 
-// openLoose opens the file of a loose object and parses its header. z.out then has the
-// content.
+// openLoose opens the file of a loose object and parses its header. z.out then has the content.
 func (z *inflater) openLoose(v *tool.Version) (f *file, kind int, size int64, err error) {
 	if f, err = open(v); err != nil {
 		return nil, 0, 0, err

@@ -94,9 +94,8 @@ func ParseObjectHeader(b []byte, hashSize int) (h ObjectHeader, ok bool) {
 	return h, false
 }
 
-// Offset parses a number in the variable-length format that OffsetDelta and index version 4
-// use. used is the number of its bytes; 0: b does not begin with such a number of at most 8
-// bytes.
+// Offset parses a number in the variable-length format that OffsetDelta and index version 4 use.
+// used is the number of its bytes; 0: b does not begin with such a number of at most 8 bytes.
 func Offset(b []byte) (value int64, used int) {
 	for i, c := range b[:min(len(b), 8)] {
 		value = value<<7 | int64(c&0x7f)

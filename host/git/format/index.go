@@ -41,8 +41,7 @@ const (
 	MaxDepth = 256  // nested directories with a cached tree
 )
 
-// IndexHeader returns the version of an index, and the number of entries that its header
-// names.
+// IndexHeader returns the version of an index, and the number of entries that its header names.
 func IndexHeader(data []byte, hashSize int) (version, count uint32, ok bool) {
 	if len(data) < indexHeader+hashSize || string(data[:4]) != "DIRC" {
 		return 0, 0, false

@@ -168,8 +168,7 @@ type straightCode struct{ start, step, end []byte }
 
 func repeatStep(step ...[]byte) straightCode { return straightCode{step: join(step...)} }
 
-// dense makes a shape of functions of straight code, whose locals are an i32 and a
-// vector.
+// dense makes a shape of functions of straight code, whose locals are an i32 and a vector.
 func dense(of func(b *Builder) straightCode) shape {
 	return func(n, _, times int) []byte {
 		return toolWith(func(b *Builder) {
