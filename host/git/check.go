@@ -132,8 +132,7 @@ func (f *files) dirs() (names []string) {
 	return slices.Compact(names)
 }
 
-// repositoryRoot returns the directory in which the .git of a path lies, or the path itself if
-// it has no .git.
+// repositoryRoot returns the directory in which the .git of a path lies, or else the path.
 func repositoryRoot(name string) string {
 	if i := strings.Index(name+"/", "/.git/"); i >= 0 {
 		return name[:max(i, 1)]
@@ -169,8 +168,8 @@ type dir struct {
 	quiet                      bool            // set while equal files are not to be listed in Matches
 }
 
-// isMain reports whether this is the git directory of a repository or submodule, not of a
-// linked worktree.
+// isMain reports whether this is the git directory of a repository or submodule, not of a linked
+// worktree.
 func (d *dir) isMain() bool { return d.path == d.common }
 
 func (f *files) openDir(name string, near []string) *dir {
@@ -383,8 +382,8 @@ func (d *dir) resolve(s side, text string) string {
 	return ""
 }
 
-// maxSymbolic limits the references in a chain of symbolic references, as in git; a longer
-// chain has no id.
+// maxSymbolic limits the references in a chain of symbolic references, as in git; a longer chain
+// has no id.
 const maxSymbolic = 5
 
 // findLost finds the commits that no reference reaches any more, and adds them to Dir.Refs.
@@ -488,8 +487,7 @@ func (d *dir) worktreeFile(name string) (*tool.Version, error) {
 	return d.files.version(after, d.worktreeRoot, d.worktreePath+"/"+name)
 }
 
-// compare compares an entry with the worktree, once. in is the id of the commit; empty: the
-// index.
+// compare compares an entry with the worktree. in is the id of the commit; empty: the index.
 func (d *dir) compare(in, name string, e entry) {
 	key := fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id)
 	if d.compared[key] {
@@ -566,8 +564,7 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	return equal, equal, nil
 }
 
-// blob returns the file of an entry. Its Open fails if the object cannot be read or exceeds a
-// limit.
+// blob returns the file of an entry. Its Open fails if the object exceeds a limit.
 func (d *dir) blob(e entry) *tool.Version {
 	o, err := d.store.read(e.id, min(maxParsed, d.files.left.blobs))
 	if err == nil && (o.kind != format.Blob || !spend(&d.files.left.blobs, int64(len(o.data)))) {

@@ -108,8 +108,7 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	return v, err
 }
 
-// lstat returns the information about a file, without following any link; nil if the file does
-// not exist.
+// lstat returns the information about a file, without following any link; nil if there is none.
 func lstat(root rootedfs.Root, rel string) (info fs.FileInfo, err error) {
 	for i := 0; i <= len(rel); i++ {
 		if i < len(rel) && rel[i] != '/' {
@@ -159,8 +158,7 @@ type file struct {
 	size int64
 }
 
-// open opens a regular file for reads at any offset. For anything else it returns
-// fs.ErrNotExist.
+// open opens a regular file for reads at any offset. For any other file it returns fs.ErrNotExist.
 func open(v *tool.Version) (*file, error) {
 	if !regular(v) {
 		return nil, fs.ErrNotExist

@@ -26,8 +26,7 @@ func newHash(size int) hash.Hash {
 	return sha1.New()
 }
 
-// newObjectHash returns the hash for an object of size bytes. The caller writes these bytes to
-// it.
+// newObjectHash returns a hash to which the caller must write the object's size bytes.
 func newObjectHash(hashSize, kind int, size int64) hash.Hash {
 	h := newHash(hashSize)
 	fmt.Fprintf(h, "%s %d\x00", format.Kinds[kind], size)
@@ -136,8 +135,7 @@ func (z *inflater) openLoose(v *tool.Version) (f *file, kind int, size int64, er
 	return f, kind, size, err
 }
 
-// applyDelta applies a delta to its base. It returns errTooLong if the result exceeds limit
-// bytes.
+// applyDelta applies a delta to its base. It returns errTooLong beyond limit bytes.
 func applyDelta(base, delta []byte, limit int64) ([]byte, error) {
 	data, size, ok := format.ApplyDelta(base, delta, int(limit))
 	switch {
@@ -210,8 +208,7 @@ func parseTree(hashSize int, data []byte) (entries map[string]entry, ok bool) {
 	return entries, true
 }
 
-// normalMode returns git's meaning of a mode: everything but a file, a link or a tree is a
-// submodule.
+// normalMode returns git's meaning of a mode: all but files, links and trees are submodules.
 func normalMode(mode uint32) uint32 {
 	switch mode & format.ModeType {
 	case format.ModeFile, format.ModeLink, format.ModeTree:

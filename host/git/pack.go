@@ -101,8 +101,7 @@ func (p *pack) id(i int) string {
 	return string(id)
 }
 
-// offset returns the offset in the pack of the object with the id at position i; -1: it is not
-// valid.
+// offset returns the offset in the pack of the object at position i of the index; -1: not valid.
 func (p *pack) offset(i int) int64 {
 	var b [8]byte
 	n, h := int64(p.count()), int64(p.hashSize)
@@ -120,8 +119,7 @@ func (p *pack) offset(i int) int64 {
 	return int64(binary.BigEndian.Uint64(b[:]))
 }
 
-// find returns the position of an id in the index. ok is false if the index does not have the
-// id.
+// find returns the position of an id in the index. ok is false if it is not there.
 func (p *pack) find(id string) (i int, ok bool) {
 	low := 0
 	if id[0] > 0 {

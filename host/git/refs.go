@@ -22,8 +22,7 @@ const (
 // Unreadable stands for the content of a reference that cannot be read or is empty.
 const Unreadable = "?"
 
-// ref returns the content of a reference on a side, as normalRef returns it; empty: there is
-// none.
+// ref returns the content of a reference in normal form (see normalRef); empty: there is none.
 func (d *dir) ref(s side, name string) string {
 	if format.IsPerWorktreeRef(name) {
 		return d.refIn(s, d.path, name)
@@ -62,8 +61,7 @@ func normalRef(text string) string {
 
 const blanks = " \t\n\v\f\r"
 
-// packed returns the ids in packed-refs on a side, in hexadecimal digits, by the name of the
-// reference.
+// packed returns the ids (hexadecimal) in packed-refs on a side, by the name of the reference.
 func (d *dir) packed(s side) map[string]string {
 	if d.packedIDs[s] == nil {
 		d.packedIDs[s] = map[string]string{}

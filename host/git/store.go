@@ -150,8 +150,7 @@ func (s *store) missing(ctx context.Context) (n int) {
 }
 
 // read reads an object of either side, with at most limit bytes. It returns errMissing if
-// there is none, errTooLong beyond limit or the budget, and an error if the object's hash is
-// not its id.
+// there is none, errTooLong beyond limit or the budget, and an error for a wrong hash.
 func (s *store) read(id string, limit int64) (o object, err error) {
 	if len(id) != s.hashSize {
 		return o, errMissing

@@ -4,8 +4,7 @@
 // stored with the state of the references at that time.
 //
 // If something in a history looks like a secret, the result holds as long as the repository
-// has the same directory of objects: an object that no reference reaches any more can still
-// be read there.
+// has the same directory of objects: an object that no reference reaches can still be read.
 package githistory
 
 import (

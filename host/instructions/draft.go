@@ -18,8 +18,8 @@ const (
 	maxEntries = 1000 // entries of the project's directory that are read
 )
 
-// plainName matches names that a draft may show: those that need no quotes, neither in a shell nor
-// in Markdown.
+// plainName matches names that a draft may show: those that need no quotes in a shell or in
+// Markdown.
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}$`) })
 
 // makeTarget matches a rule of a makefile. Its first group is the target.

@@ -28,8 +28,7 @@ import (
 // Names holds the possible names of the file. The first that can be read is used.
 var Names = []string{"AGENTS.md", "CLAUDE.md"}
 
-// MaxBytes limits the bytes that are read of the file, and the bytes of its text; the rest is
-// cut off.
+// MaxBytes limits the bytes that are read of the file, and its text; the rest is cut off.
 const MaxBytes = 32 << 10
 
 // File is the result of [Read].
@@ -123,8 +122,7 @@ func read(root rootedfs.Root, name string, limit int) (File, error) {
 	return out, nil
 }
 
-// open opens a file, but not through a link. Not every root can detect a link when it opens the
-// file.
+// open opens a file, but not through a link. Not every root detects links when it opens a file.
 func open(root rootedfs.Root, name string) (*os.File, error) {
 	f, err := root.OpenNoSymlinks(name, os.O_RDONLY)
 	if !errors.Is(err, syscall.ELOOP) {

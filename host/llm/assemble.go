@@ -345,9 +345,8 @@ const (
 )
 
 // CallSummary describes a call for a person in one line of at most 200 characters, such as
-// `glob(pattern="*.c", path="src/")`. The arguments are in the model's order. Long values
-// are cut, and characters that a terminal does not print are escaped. Arguments that are
-// not JSON are quoted.
+// `glob(pattern="*.c", path="src/")`. The arguments are in the model's order. It cuts long
+// values, escapes characters that a terminal does not print, and quotes what is no JSON.
 func CallSummary(name, arguments string) string {
 	label := printable(Truncate(name, 64))
 	if label == "" {

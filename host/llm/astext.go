@@ -14,8 +14,7 @@ import (
 // CallAsText is the name of the brief that tells a model that it has written a call as text.
 const CallAsText = "call_as_text"
 
-// maxCallText limits the bytes of a text that is searched for a call; a longer one is not
-// searched.
+// maxCallText limits the bytes of a text that is searched for a call; longer ones are not.
 const maxCallText = 256 << 10
 
 // callStarts matches the beginning of a call: its first group matches the marks of a model's

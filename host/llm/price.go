@@ -10,8 +10,7 @@ type Price struct {
 	CacheWrite  float64 // tokens of the input that are written into the provider's cache; 0: as Input
 }
 
-// Cost returns the cost of tokens in US dollars. Nil: the price is not known, or the provider did
-// not report usage.
+// Cost returns the cost of tokens in US dollars. Nil: the price or the usage is not known.
 func (p *Price) Cost(u Usage) *float64 {
 	if p == nil || u.Total() <= 0 {
 		return nil
@@ -29,7 +28,7 @@ func (p *Price) Cost(u Usage) *float64 {
 		float64(written)*or(p.CacheWrite) + float64(u.OutputTokens)*p.Output) / 1e6)
 }
 
-// AddCosts returns the sum of two costs. An unknown cost (nil) counts as nothing; the sum of two
+// AddCosts returns the sum of two costs. An unknown cost (nil) counts as 0; the sum of two
 // unknown costs is nil.
 func AddCosts(a, b *float64) *float64 {
 	switch {

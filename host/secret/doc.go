@@ -2,16 +2,14 @@
 //
 // A [Record] is a value with a name and a binding: the hosts to which it may be sent, and the
 // header that may carry it. It is kept in the keyring of the operating system ([Keyring]) or, if
-// there is none, in an encrypted file ([File]). A [Vault] combines both stores, and finds the
-// store of a name.
+// there is none, in an encrypted file ([File]). A [Vault] combines both stores.
 //
 // A guest gets a placeholder, which is valid only in its call. The [Table] of the call replaces it
 // by the value, in the approved header of a request to the approved host. Anywhere else a
 // placeholder is an error. Table names the duties of its caller.
 //
 // Every value that this process reads is added to a redactor, which removes it from everything
-// that leaves the process: see package redact. everything that leaves the process: see package
-// redact.
+// that leaves the process: see package redact.
 //
 // # What this protects against
 //

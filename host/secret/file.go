@@ -26,8 +26,8 @@ type FileOptions struct {
 	// with only one of them is worth nothing.
 	Path, KeyPath string
 	// AskPassphrase asks a person for the passphrase; with anew, for a new one, twice. It is
-	// called once, when a file with a passphrase is first opened, and again after a wrong
-	// passphrase. Nil: nobody can be asked.
+	// called when a file with a passphrase is first opened, and again after a wrong passphrase.
+	// Nil: nobody can be asked.
 	AskPassphrase func(ctx context.Context, anew bool) ([]byte, error)
 	UsePassphrase bool // protect a new file with a passphrase instead of a key file; an existing file stays as it is
 }

@@ -17,8 +17,8 @@ const (
 	magic       = "stockade secrets v1\n"
 	headerBytes = 82
 
-	// maxRecordBytes limits a record as JSON, in which a character can take six bytes. Every valid
-	// record fits.
+	// maxRecordBytes limits a record as JSON, in which a character can take six bytes. Every
+	// valid record fits.
 	maxRecordBytes = 32 << 10
 	maxFileBytes   = headerBytes + maxRecords*maxRecordBytes // a longer file is an error
 )

@@ -114,8 +114,7 @@ func (k *Keyring) Set(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
-	// The name is written first, so that no secret is in the keyring without its name in
-	// the file.
+	// The name is written first, so that each secret in the keyring has its name in the file.
 	if !slices.Contains(names, r.Name) {
 		if len(names) >= maxRecords {
 			return fmt.Errorf("there are %d secrets already, which is the limit", len(names))

@@ -20,8 +20,8 @@ import (
 // prefix begins every placeholder. Random characters follow.
 const prefix = "stockade-secret-"
 
-// errMisplaced is wrapped by the error if a placeholder is where no value may go. Nothing is
-// sent then.
+// errMisplaced is wrapped by the error if a placeholder is where no value may go. Then nothing
+// may be sent.
 var errMisplaced = errors.New("a placeholder of a secret is misplaced")
 
 // Table holds the placeholders of one call, and is the only way from a placeholder to its value.

@@ -73,8 +73,7 @@ type Record struct {
 	Value Value
 }
 
-// Check returns an error if a record is not valid. It puts the hosts into their normal form,
-// sorted.
+// Check returns an error if r is not valid. It puts the hosts into their normal form, sorted.
 func (r *Record) Check() error {
 	if !tool.ValidSecretName(r.Name) {
 		return fmt.Errorf("the name %.80q is not 1 to 64 letters, digits, '_' or '-', the first a letter", r.Name)
@@ -111,7 +110,7 @@ func (r *Record) Check() error {
 type Store interface {
 	// Name returns "keyring" or "file".
 	Name() string
-	// Get returns a record; ErrNotFound if there is none, ErrUnavailable if the store cannot be
+	// Get returns a record; ErrNotFound: there is none; ErrUnavailable: the store cannot be
 	// reached.
 	Get(ctx context.Context, name string) (Record, error)
 	// Set stores a record, in place of one with the same name. When it returns, the record

@@ -12,8 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Vault holds both stores of one user. A name is in at most one of them. It is safe for concurrent
-// use.
+// Vault holds both stores of one user. A name is in at most one. It is safe for concurrent use.
 type Vault struct {
 	keyring  *Keyring
 	file     *File
@@ -135,8 +134,7 @@ type ListEntry struct {
 	Problem string `json:"problem,omitempty"` // error of reading it, when only its name is known; empty: none
 }
 
-// List describes all secrets, sorted by name. A secret that cannot be read is listed, too, with a
-// Problem.
+// List describes all secrets, sorted by name. An unreadable secret is listed, with a Problem.
 func (v *Vault) List(ctx context.Context) ([]ListEntry, error) {
 	var out []ListEntry
 	for _, s := range []Store{v.keyring, v.file} {

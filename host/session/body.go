@@ -124,8 +124,8 @@ type Version struct {
 	HardLink string `json:"twin,omitempty"`   // another name of the same file
 }
 
-// ToolStoreChanges is the body of call.kept: the changes that a successful call has made in the
-// store of its module.
+// ToolStoreChanges is the body of call.kept: the changes of a successful call in its module's
+// store.
 type ToolStoreChanges struct {
 	Tool   string `json:"tool"`
 	Module string `json:"module"` // name of the module
@@ -200,14 +200,12 @@ type Delta struct {
 	Text string `json:"text"`
 }
 
-// Reasoning is the body of delta.reasoning, which is not stored. The reasoning itself is part of
-// the model's message.
+// Reasoning is the body of delta.reasoning, which is not stored. The message has the reasoning.
 type Reasoning struct {
 	Bytes int `json:"bytes"` // bytes of reasoning since the previous such event
 }
 
-// Restart is the body of delta.restart, which is not stored: a request has failed and is sent
-// again.
+// Restart is the body of delta.restart, which is not stored: a failed request is sent again.
 type Restart struct {
 	Error    string `json:"error"`              // error of the failed attempt
 	WaitMS   int64  `json:"wait_ms,omitempty"`  // time until the next attempt

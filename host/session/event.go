@@ -91,8 +91,7 @@ const (
 	MaxPreimagesBytes = 64 << 20 // of all preimages of a draft together
 )
 
-// NewDraft returns a draft. body must have the Go type that belongs to typ. The log sets the
-// session.
+// NewDraft returns a draft. body must have the Go type for typ. The log sets the session.
 func NewDraft(typ Type, turn, step int, call string, body any) Draft {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -166,8 +165,8 @@ func Seal(d Draft, seq uint64, now time.Time, prev, sessionPrev [32]byte) Event 
 	return e
 }
 
-// idAlphabet is Crockford's base 32 in lower case. It has no i, l, o or u, so that ids can be read
-// aloud and typed.
+// idAlphabet is Crockford's base 32 in lower case. It has no i, l, o or u, so that ids can be
+// read aloud and typed.
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
 // NewID returns a new id of a session. Its first ten characters are the time, so that ids sort by
@@ -212,8 +211,8 @@ func (e Event) messageWithParts() (m llm.Message, ok bool) {
 	return m, ok && len(m.Parts) > 0
 }
 
-// Message returns the canonical message in the body; ok is false if there is none, or if the body
-// was deleted.
+// Message returns the canonical message in the body; ok is false if there is none, or if the
+// body was deleted.
 func (e Event) Message() (m llm.Message, ok bool) {
 	switch e.Type {
 	case TypeMessage, TypeToolCall, TypeToolResult:

@@ -30,8 +30,7 @@ type Log struct {
 	lastPart Draft                                // the latest delta; the end of its text may be held back
 }
 
-// SetRedactor makes r redact everything that is recorded or shown. It must be called before the
-// log is used.
+// SetRedactor makes r redact everything that is recorded or shown. Call it before using the log.
 func (l *Log) SetRedactor(r *redact.Redactor) { l.redactor, l.deltas = r, r.Stream() }
 
 // NewLog returns the log of the session with the id. The session may be new. now returns the time.
@@ -82,8 +81,7 @@ func (l *Log) ready(drafts []Draft) []Draft {
 }
 
 // redact returns the body of an event without secrets. If the arguments of a call held a secret,
-// the summary of the call is made anew: it shortens arguments, and a part of a secret is not
-// recognised.
+// the summary of the call is made anew: it may hold a part of a secret.
 func (l *Log) redact(d Draft) json.RawMessage {
 	m, parted := (Event{Header: Header{Type: d.Type}, Body: d.Body}).messageWithParts()
 	if !parted {
@@ -184,8 +182,8 @@ func (l *Log) redactDelta(d Draft) Draft {
 	return withText(d, text)
 }
 
-// endDeltas shows the text of deltas that was held back, before the next event is shown. The
-// caller holds l.mu.
+// endDeltas shows the text of deltas that was held back, before the next event. The caller holds
+// l.mu.
 func (l *Log) endDeltas() {
 	if l.deltas == nil {
 		return
@@ -203,8 +201,7 @@ func withText(d Draft, text string) Draft {
 	return d
 }
 
-// Observe calls f for each later event, one at a time, until stop is called. f must not call the
-// log.
+// Observe calls f for each later event, one at a time, until stop is called. f must not call l.
 func (l *Log) Observe(f func(Event)) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

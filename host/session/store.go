@@ -68,8 +68,7 @@ type Store interface {
 	OpenCalls(ctx context.Context) ([]OpenCall, error)
 	// Preimage returns the content with the SHA-256 that was stored with an event of the
 	// session. The error is ErrNoPreimage if the store does not have it: the oldest preimages of
-	// all sessions make room for new ones. Any other error means that the content cannot be read
-	// or is damaged.
+	// all sessions make room for new ones. After any other error the content cannot be used.
 	Preimage(ctx context.Context, session string, sum [32]byte) ([]byte, error)
 	// DeleteBodies permanently removes the bodies, salts and preimages of a session. The headers
 	// stay, and the chain still verifies.

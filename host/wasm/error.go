@@ -13,8 +13,8 @@ import (
 // The errors of Decode for a file that is no core module, or too large. They are wrapped in a
 // sentence; test with errors.Is.
 var (
-	// ErrNotWasm is returned when the file is not WebAssembly; the sentence names its likely
-	// format.
+	// ErrNotWasm is returned when the file is not WebAssembly; the text of the error names the
+	// likely format.
 	ErrNotWasm = errors.New("not a WebAssembly module")
 	// ErrComponent is returned when the file is a WebAssembly component, not a core module.
 	ErrComponent = errors.New("a component, not a core module")

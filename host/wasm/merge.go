@@ -12,8 +12,7 @@ import (
 const mergeGap = 64
 
 // maxMergeGap is the limit instead of mergeGap if too many segments would remain. Tools that write
-// a program's memory back into the module, such as wizer, also leave out zeros and make as many
-// segments.
+// a program's memory back into the module, such as wizer, also make many segments.
 const maxMergeGap = 4096
 
 // MergeDataSegments returns the payload of a data section with the same effect and fewer

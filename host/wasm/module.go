@@ -62,8 +62,7 @@ type FuncType struct {
 	Params, Results []ValType
 }
 
-// String returns the signature in the notation of wit/README.md: "(i32 i64) -> i32", "() -> i32",
-// "(i32)".
+// String returns the signature in the notation of wit/README.md: "(i32 i64) -> i32", "(i32)".
 func (t FuncType) String() string {
 	list := func(types []ValType) string { return "(" + strings.Trim(fmt.Sprint(types), "[]") + ")" }
 	switch len(t.Results) {
@@ -164,8 +163,7 @@ type Custom struct {
 	Data   []byte // the bytes after the name; aliases the input
 }
 
-// Module is the result of Decode. Nothing changes it after Decode returned, so several goroutines
-// may read it.
+// Module is the result of Decode. Nothing changes it later, so several goroutines may read it.
 type Module struct {
 	Raw      []byte    // the file
 	Sections []Section // in the order of the file

@@ -25,7 +25,7 @@ type reader struct {
 	extension string // the last extension that a part belonged to, see [Module.Extension]
 }
 
-// extensionOf returns the extension of WebAssembly to which the form of a type belongs; empty:
+// extensionOf returns the extension of WebAssembly to which a form of a type belongs; empty:
 // unknown.
 func extensionOf(form byte) string {
 	switch form {

@@ -144,8 +144,8 @@ func Classify(m *Module) Shape {
 	return s
 }
 
-// looksLikePlugin reports whether a module may be an Extism plugin although it imports nothing of
-// Extism: its functions take nothing and return a code. Functions that compilers export are
+// looksLikePlugin reports whether a module may be an Extism plugin although it imports nothing
+// of Extism: its functions take nothing and return a code. Functions that compilers export are
 // skipped.
 func looksLikePlugin(m *Module) bool {
 	tools := false
@@ -170,8 +170,7 @@ const minLibraryFuncs = 16
 var libraryPrefix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,15}_)[A-Za-z0-9]`) })
 
 // describeLibrary describes the largest group of exported functions with one prefix. It returns ""
-// if the module is no library. A library must export an allocator, so that its host can pass
-// arguments.
+// if the module is no library. A library must export an allocator, for its host to pass arguments.
 func describeLibrary(m *Module) string {
 	members := make(map[string]int)
 	best, allocates := "", false
@@ -225,8 +224,7 @@ type ImportGroup struct {
 	Names  []string
 }
 
-// ImportGroups returns the imports, grouped by the module they come from, in the order of the
-// file.
+// ImportGroups returns the imports, grouped by their module, in the order of the file.
 func (m *Module) ImportGroups() []ImportGroup {
 	var out []ImportGroup
 	at := make(map[string]int)

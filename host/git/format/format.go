@@ -54,12 +54,10 @@ type ObjectHeader struct {
 	Len          int    // bytes of the header
 }
 
-// MaxObjectHeader is the greatest number of bytes of an [ObjectHeader], without the id of a
-// base.
+// MaxObjectHeader is the greatest number of bytes of an object's header, without an id.
 const MaxObjectHeader = 20
 
-// ParseObjectHeader parses the header at the start of b. hashSize is the number of bytes of
-// an id.
+// ParseObjectHeader parses the header at the start of b. An id has hashSize bytes.
 func ParseObjectHeader(b []byte, hashSize int) (h ObjectHeader, ok bool) {
 	if len(b) == 0 {
 		return h, false

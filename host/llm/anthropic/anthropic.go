@@ -70,10 +70,10 @@ func (m *Model) header() http.Header {
 	return header
 }
 
-// Models returns the names of the server's models, as the server writes them, the newest first, at
-// most 1,000; others are left out. Nil: the server has no such list, which is not an error. It is
-// the cheapest request that shows whether the server runs and accepts the key. Nothing of a
-// conversation is sent.
+// Models returns the names of the server's models, as the server writes them, the newest first,
+// at most 1,000; others are left out. Nil: the server has no such list, which is not an error.
+// It is the cheapest request that shows whether the server runs and accepts the key. Nothing of
+// a conversation is sent.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return m.List(ctx, "/v1/models?limit=1000", m.header(), "data", "id")
 }

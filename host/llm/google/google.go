@@ -1,7 +1,6 @@
 // Package google is the provider for Google's Gemini API.
 //
-// [New] returns a [Model]. For each streaming request of canonical messages, the model yields
-// deltas of the answer:
+// [New] returns a [Model]. For each request the model yields deltas of the answer:
 //
 //   - request.go encodes a conversation as the contents of a request, each entry once.
 //   - version.go decides by a model's name what its version can do.

@@ -13,8 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// body returns the body of a request. Parts that stay the same in each request come first, and are
-// not encoded again.
+// body returns the body of a request. Parts that stay the same come first, and are not encoded
+// again.
 func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.Pieces {
 	w := writer{model, isVersion3(model), &m.images}
 	version := model + " " + m.images.Version()
@@ -78,8 +78,7 @@ var (
 	goOn         = []byte(`{"text":"(go on)"}`)
 )
 
-// declarations caches the encoded tools of the latest request. Mostly the next request has the
-// same.
+// declarations caches the encoded tools of the latest request. Mostly the next has the same.
 type declarations struct {
 	mu    sync.Mutex        // guards the fields below
 	tools []tool.Definition // tools of the latest request with tools
@@ -146,8 +145,7 @@ type functionResponse struct {
 	Parts    []mediaPart `json:"parts,omitempty"`
 }
 
-// response is the result of a call. It has either Output or Error, the fields that the reference
-// of the API names.
+// response is the result of a call. It has either Output or Error, as in the API's reference.
 type response struct {
 	Output string   `json:"output,omitempty"`
 	Error  string   `json:"error,omitempty"`
@@ -225,8 +223,7 @@ func (w writer) signature(p llm.Part) (s signatureData) {
 	return s
 }
 
-// text returns the parts for a text or reasoning: two if a signature came with only the end of the
-// text.
+// text returns the parts for a text or reasoning: two if a signature came with only its end.
 func (w writer) text(p llm.Part) (parts []part) {
 	s, text := w.signature(p), p.Text
 	thought := p.Type == llm.ReasoningPart
@@ -237,7 +234,7 @@ func (w writer) text(p llm.Part) (parts []part) {
 	return append(parts, part{Text: &text, Thought: thought, ThoughtSignature: s.Signature})
 }
 
-// call returns the part for a call. The first call of a step has the signature of the step, or a
+// call returns the part for a call. The first call of a step has the step's signature, or a
 // placeholder.
 func (w writer) call(p llm.Part, first bool) part {
 	c := functionCall{Name: wireName(p.Call.Function.Name), Args: wireArgs(p.Call.Function.Arguments)}
@@ -274,8 +271,7 @@ func (w writer) result(p llm.Part) (result part, behind []part) {
 	return part{FunctionResponse: &r}, nil
 }
 
-// imageParts returns parts for images. Before each image there is a line that names its source,
-// of.
+// imageParts returns parts for images. A line before each image names its source, of.
 func (w writer) imageParts(images []llm.Part, of string) (parts []part) {
 	for _, s := range w.images.Show(images, of) {
 		p := part{Text: &s.Text}
@@ -295,8 +291,7 @@ func (w writer) imageParts(images []llm.Part, of string) (parts []part) {
 // https://ai.google.dev/gemini-api/docs/image-understanding
 var imageTypes = []string{"image/png", "image/jpeg", "image/webp"}
 
-// wireName returns the name of a tool in a form that the API takes: it begins with a letter or
-// '_'.
+// wireName returns the name of a tool in the API's form: it begins with a letter or '_'.
 func wireName(name string) string {
 	if strings.Trim(name[:1], "0123456789-") == "" {
 		return "_" + name
@@ -313,10 +308,10 @@ func names(tools []tool.Definition) map[string]string {
 	return out
 }
 
-// wireArgs returns arguments in a form that the API takes: if they are no JSON object or nest too
-// deeply, as a text in an object. The API reads numbers as float64, refuses half a surrogate pair,
-// and refuses more than 100 nested objects and lists. A conversation with such arguments would be
-// refused from then on.
+// wireArgs returns arguments in a form that the API takes: if they are no JSON object or nest
+// too deeply, as a text in an object. The API reads numbers as float64, refuses half a surrogate
+// pair, and refuses more than 100 nested objects and lists. A conversation with such arguments
+// would be refused from then on.
 func wireArgs(arguments string) json.RawMessage {
 	var args map[string]any
 	if json.Unmarshal([]byte(arguments), &args) != nil || !shallow(args, maxDepth) {

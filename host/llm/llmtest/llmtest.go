@@ -1,5 +1,5 @@
-// Package llmtest is the test suite for every [llm.Model]. It can also run a model against
-// a server in memory.
+// Package llmtest is the test suite for every [llm.Model]. It can also run a model against a
+// server in memory.
 //
 // [Run] plays scripts in the format of offline.Script. Each case runs in a bubble of
 // testing/synctest. Time is fake there: stall time-outs and Retry-After cost nothing and are
@@ -28,8 +28,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// APIKey is the key of the model under test. Servers repeat it in errors, and no error of the
-// model may hold it.
+// APIKey is the key of the model under test. Servers repeat it in errors; the model must not.
 const APIKey = "sk-llmtest-0123456789abcdef"
 
 // MaxStreamBytes and StallTimeout are the values of these options of the model under test.
@@ -148,8 +147,7 @@ const (
 )
 
 // Run runs the suite, except for cases that need a feature in lacks. newModel returns a model
-// with [APIKey], [MaxStreamBytes] and [StallTimeout], whose server answers with the lines of the
-// script.
+// with [APIKey], [MaxStreamBytes] and [StallTimeout], whose server plays the script.
 func Run(t *testing.T, newModel func(t testing.TB, script []string) llm.Model, lacks ...Feature) {
 	for _, c := range cases {
 		if slices.Contains(lacks, c.needs) {
@@ -205,8 +203,7 @@ type testCase struct {
 	check  func(t *testing.T, reply llm.Reply, err error)
 }
 
-// The keys of arguments are in the order of the alphabet, because a server that parses them
-// keeps no other order.
+// The keys of arguments are in the order of the alphabet, the only one that parsing servers keep.
 var cases = []testCase{{
 	name:   "a text in many chunks is one reply",
 	script: []string{`{"text":"Grüße, 世界 <&>","chunk_bytes":1,"usage":{"input_tokens":11,"output_tokens":7}}`},
@@ -321,8 +318,7 @@ var cases = []testCase{{
 	check:  wantError(llm.ProviderError{Message: "web page"}),
 }}
 
-// wantReply returns a check for the reply want, without an error. Fields that are zero in want
-// must be zero.
+// wantReply returns a check for the reply want, including its zero fields, and no error.
 func wantReply(want llm.Reply) func(t *testing.T, reply llm.Reply, err error) {
 	return func(t *testing.T, reply llm.Reply, err error) {
 		t.Helper()
@@ -376,8 +372,8 @@ func retried(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	}
 }
 
-// pictured sends images, and one image that was left out. The first server takes images, and the
-// second refuses them.
+// pictured sends images, and one image that was left out. The first server takes images; the
+// second refuses.
 func pictured(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	image := func(bytes string) llm.Part {
 		return llm.Part{Type: llm.ImagePart, Mime: "image/png", Data: []byte(bytes)}

@@ -57,7 +57,7 @@ func (m *Model) decode(x *provider.Exchange, yield func(llm.Delta) bool, check f
 }
 
 // delta returns the delta of one line. The last line has a finish reason. calls counts the calls
-// of the answer so far.
+// so far.
 func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 	var l line
 	if err := json.Unmarshal(raw, &l); err != nil {
@@ -71,8 +71,7 @@ func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 		if *calls == llm.MaxCalls {
 			return d, m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
 		}
-		// Each call comes in one line. Its index is not used, because some versions always
-		// send 0.
+		// Each call comes in one line. Its index is not used: some versions send only 0.
 		d.Calls = append(d.Calls, llm.CallDelta{Index: *calls, ID: provider.ScalarText(c.ID), Name: provider.ScalarText(c.Function.Name), Arguments: argumentsText(c.Function.Arguments)})
 		*calls++
 	}

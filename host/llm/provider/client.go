@@ -30,8 +30,7 @@ const (
 )
 
 // Options names a server and a model, and sets the limits of an exchange. A field with its zero
-// value has a default. Each provider has its own defaults for Name, BaseURL, KeySource and
-// Model.
+// value has a default. Each provider has its own defaults for Name, BaseURL, KeySource and Model.
 type Options struct {
 	Name      string // name of the provider, for errors
 	BaseURL   string
@@ -84,8 +83,7 @@ func (o Options) String() string {
 // GoString describes the options without the key.
 func (o Options) GoString() string { return o.String() }
 
-// Client makes exchanges with one server. It is safe for concurrent use. Its fields do not change
-// after its creation.
+// Client makes exchanges with one server. It is safe for concurrent use. Its fields do not change.
 type Client struct {
 	Options
 	BaseURLHint string // the form of the provider's base URLs, for hints; empty: no hint
@@ -93,8 +91,7 @@ type Client struct {
 	// error and the whole body. Nil: errors stay as they are.
 	RefineError func(e *llm.ProviderError, detail ErrorDetail, body []byte)
 	// RateLimitWait returns the time until a rate limit ends, from headers of this provider; 0
-	// if they name none. It is called if there is no Retry-After. Nil: there are no such
-	// headers.
+	// if they name none. It is called without a Retry-After. Nil: there are no such headers.
 	RateLimitWait func(header http.Header, now time.Time) time.Duration
 }
 
@@ -159,8 +156,7 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 // Bearer returns a header with the key in the form that most servers expect.
 func (o Options) Bearer() http.Header { return o.KeyHeader("Authorization", "Bearer ") }
 
-// KeyHeader returns a header of the given name with the prefix and the key; without a key, no
-// header.
+// KeyHeader returns a header with the given name, and the prefix and the key; empty without a key.
 func (o Options) KeyHeader(name, prefix string) http.Header {
 	h := http.Header{}
 	if o.APIKey != "" {

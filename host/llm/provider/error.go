@@ -102,8 +102,7 @@ func (c *Client) KeyHint() string {
 	return "check the API key in " + c.KeySource + "; `stockade model list` shows which one is read, and for which server"
 }
 
-// page reports whether a body is a web page, and returns its title as the end of a message; ""
-// if it has none.
+// page reports whether a body is a web page, and returns its title as the end of a message, or "".
 func (c *Client) page(body []byte) (title string, isPage bool) {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // a byte order mark
 	if !bytes.HasPrefix(body, []byte("<")) {
@@ -211,8 +210,7 @@ func (c *Client) statusError(status int, header http.Header, body []byte) *llm.P
 	return e
 }
 
-// classify sets the hint of an error and whether it is retryable, by its status and the server's
-// text.
+// classify sets the hint of an error, and Retryable, by its status and the server's text.
 func (c *Client) classify(e *llm.ProviderError, detail ErrorDetail) {
 	codes := detail.Code + " " + detail.Kind
 	switch s := e.Status; {
@@ -255,7 +253,7 @@ func (c *Client) StreamError(detail ErrorDetail, event []byte) *llm.ProviderErro
 	return e
 }
 
-// networkError returns the error for a connection that failed, or broke after the answer had
+// networkError returns the error for a connection that failed; with begun, after the answer had
 // begun.
 //
 // A refusal by this machine is not retryable: no server listens, and a person has to start one.

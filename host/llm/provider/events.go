@@ -74,8 +74,7 @@ func (e *stream) next() ([]byte, error) {
 	return nil, e.err
 }
 
-// line reads one line, which ends in CR, LF or both. With an error it returns the part of the line
-// that it has read.
+// line reads one line, which ends in CR, LF or both. With an error it returns what it has read.
 func (e *stream) line() (line []byte, err error) {
 	for {
 		c, err := e.in.ReadByte()

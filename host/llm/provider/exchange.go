@@ -98,8 +98,7 @@ func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	return nil
 }
 
-// Next returns the data of the next event, or an error after the last event: see
-// [Exchange.EndError].
+// Next returns the data of the next event, or an error after the last, see [Exchange.EndError].
 func (x *Exchange) Next() ([]byte, error) { return x.stream.next() }
 
 // Drain reads the rest of the body after the last event of an answer. Without it the next request
@@ -161,8 +160,7 @@ func (x *Exchange) Explain(err error) error {
 	return x.c.networkError(err, base, x.stream != nil)
 }
 
-// errStalled is not context.DeadlineExceeded, because callers take that for the end of their own
-// context.
+// errStalled is not context.DeadlineExceeded, which callers take for the end of their context.
 var errStalled = errors.New("the server was silent for too long")
 
 func seconds(d time.Duration) string {

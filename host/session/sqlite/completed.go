@@ -9,11 +9,11 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// completedSuffix is the suffix of a file beside the database. Every start looks for calls without
-// a result. To avoid reading all calls ever made, the file names an event before which each call
-// has a result, by its number and its hash. The hash shows that the file belongs to this database.
-// The file is trusted like the database, because the same users can write both. Without it all
-// calls are read.
+// completedSuffix is the suffix of a file beside the database. Every start looks for calls
+// without a result. To avoid reading all calls ever made, the file names an event before which
+// each call has a result, by its number and its hash. The hash shows that the file belongs to
+// this database. The file is trusted like the database, because the same users can write both.
+// Without it all calls are read.
 const completedSuffix = "-settled"
 
 // completedStep is the number of new events after which the file is written again.

@@ -35,15 +35,13 @@ type connector struct {
 type connParams map[string]string
 
 // The parameters of the writer and of the readers. Neither may create the file, which already
-// exists with the right mode. Readers are rw because they write to the memory that all processes
-// share.
+// exists with the right mode. Readers are rw because they write to shared memory.
 var (
 	writerParams = connParams{"mode": "rw", "_txlock": "immediate"}
 	readerParams = connParams{"mode": "rw", "_txlock": "deferred", "_query_only": "on"}
 )
 
-// newConnector returns the connector for the database at an absolute path. busy limits SQLite's
-// own wait for locks.
+// newConnector returns the connector for an absolute path. busy limits SQLite's wait for locks.
 func newConnector(path string, params connParams, busy time.Duration) connector {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
@@ -88,8 +86,7 @@ type unnamedDriver struct{}
 
 func (unnamedDriver) Open(dsn string) (driver.Conn, error) { return openDriver(dsn) }
 
-// isBusy reports whether an error is due to a lock of another connection, so that the operation
-// can be tried again.
+// isBusy reports whether an error is due to a lock of another connection, and a retry may help.
 func isBusy(err error) bool {
 	switch code(err) {
 	case codeBusy, codeLocked, codeProtocol:

@@ -23,11 +23,11 @@
 //
 // # Reading
 //
-// Readers have their own connections and never wait for the writer. An iterator reads one page of
-// events at a time and holds nothing open between pages. So a slow consumer does not keep the log
-// from being written back, and an early stop leaks nothing. An iteration ends with the event that
-// was the latest when it began. Readers do not see events that an index leaves out; [Verify] reads
-// only the tables.
+// Readers have their own connections and never wait for the writer. An iterator reads one page
+// of events at a time and holds nothing open between pages. So a slow consumer does not keep the
+// log from being written back, and an early stop leaks nothing. An iteration ends with the event
+// that was the latest when it began. Readers do not see events that an index leaves out;
+// [Verify] reads only the tables.
 //
 // # The file
 //

@@ -14,8 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// preimagesBudget limits the compressed bytes of all preimages in the store; beyond it, the oldest
-// are deleted.
+// preimagesBudget limits the compressed bytes of all preimages; beyond it, the oldest are deleted.
 const preimagesBudget = 256 << 20
 
 // minCompressed is the least number of bytes of a content that is compressed.
@@ -105,8 +104,7 @@ func (s *Store) makeRoom(ctx context.Context) error {
 	return err
 }
 
-// Preimage implements [session.Store]. If a stored content does not match the hash any more, it
-// returns an error.
+// Preimage implements [session.Store]. A content that does not match its hash is an error.
 func (s *Store) Preimage(ctx context.Context, id string, sum [32]byte) ([]byte, error) {
 	var (
 		size int64

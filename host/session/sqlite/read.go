@@ -73,8 +73,7 @@ func (r reader) session(ctx context.Context, id string, after uint64) iter.Seq2[
 
 func (r reader) all(ctx context.Context) iter.Seq2[session.Event, error] {
 	return r.pages(ctx, selection{
-		// Every body has an event. If damage hides the end of one table, the other still
-		// shows the end.
+		// Every body has an event. If damage hides the end of one table, the other shows it.
 		last: `SELECT max(coalesce((SELECT max(seq) FROM events ` + r.indexed + `), 0),
 			coalesce((SELECT max(seq) FROM bodies ` + r.indexed + `), 0))`,
 		where: "true",
@@ -252,9 +251,9 @@ func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) 
 	return infos, readError(ctx, "list", err)
 }
 
-// title returns the title of a session, from the body of its first turn; empty: it has none. It is
-// shown on terminals, so it must have no characters that move the cursor or change the direction
-// of the text.
+// title returns the title of a session, from the body of its first turn; empty: it has none. It
+// is shown on terminals, so it must have no characters that move the cursor or change the
+// direction of the text.
 func title(body []byte) string {
 	var turn session.TurnStarted
 	if json.Unmarshal(body, &turn) != nil {

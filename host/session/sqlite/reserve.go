@@ -19,8 +19,7 @@ const (
 // system can do so. When the disk is full during an append, a piece of the reserve is released and
 // the append is tried again. The writer then calls low with the number of bytes that remain in the
 // reserve. KeepReserve itself calls low if a part of the reserve is already used. The file is
-// filled again when twice as much space is free. KeepReserve must be called before the first
-// append.
+// filled again when twice as much space is free. It must be called before any append.
 func (s *Store) KeepReserve(bytes int64, low func(left int64)) {
 	s.reserve, s.onReserveUsed = bytes, low
 	if info, err := os.Lstat(s.path + reserveSuffix); err == nil && info.Size() < bytes {

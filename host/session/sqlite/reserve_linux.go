@@ -11,8 +11,7 @@ import (
 
 const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// allocate reserves disk space for a part of a file. With grow, it also makes the file larger, if
-// necessary.
+// allocate reserves disk space for a part of a file. With grow, it makes the file large enough.
 func allocate(f *os.File, from, size int64, grow bool) error {
 	mode := uint32(unix.FALLOC_FL_KEEP_SIZE)
 	if grow {
@@ -35,8 +34,7 @@ func makeReserve(name string, size int64) error {
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// freeBytes returns the bytes of disk space that this user can still use beside the file; 0:
-// unknown.
+// freeBytes returns the bytes of disk space that this user can use beside the file; 0: unknown.
 func freeBytes(name string) int64 {
 	var st unix.Statfs_t
 	if unix.Statfs(filepath.Dir(name), &st) != nil {

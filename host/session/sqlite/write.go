@@ -435,8 +435,7 @@ func (s *Store) deleteSessionBodies(ctx context.Context, id string) error {
 // errReading stands for a lock that a checkpoint reports as a result instead of an error.
 var errReading = errors.New("another process is reading it")
 
-// emptyLog writes the write-ahead log back and empties its file, because its pages still hold
-// deleted data.
+// emptyLog writes the write-ahead log back and empties its file, which still has deleted data.
 func (s *Store) emptyLog(ctx context.Context) error {
 	err := retryWhileBusy(ctx, s.lockTimeout, func() error {
 		var busy, pages, moved int

@@ -6,8 +6,7 @@ import (
 )
 
 // Histogram counts durations in milliseconds. Up to 63 ms each value has its own class. Above,
-// each doubling has 32 classes, so that the median is off by at most 1.6 %. The slowest is
-// exact.
+// each doubling has 32 classes, so that the median is off by at most 1.6 %. slowest is exact.
 type Histogram struct {
 	buckets []uint32 // number of durations by class, without empty classes at the end
 	number  uint64   // number of all durations

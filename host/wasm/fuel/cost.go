@@ -75,8 +75,7 @@ var mayTrap = opSet(
 	wasm.OpAtomic, wasm.MaxOp,
 )
 
-// opSet returns the set of instructions in the ranges from the first to the second of each pair,
-// which is included.
+// opSet returns the set of instructions from the first to the second of each pair, both included.
 func opSet(ends ...wasm.Op) (t [wasm.MaxOp + 1]bool) {
 	for i := 0; i < len(ends); i += 2 {
 		for op := ends[i]; op <= ends[i+1]; op++ {
@@ -106,8 +105,7 @@ var needsAnalysis = opSet(
 	wasm.OpMisc, wasm.OpVector-1,
 )
 
-// callsFunction holds the instructions that call a function; some do after they were replaced by
-// a helper.
+// callsFunction holds the instructions that call a function, including a helper in their place.
 var callsFunction = opSet(
 	wasm.OpCall, wasm.OpReturnCallIndirect,
 	wasm.OpMemoryGrow, wasm.OpMemoryGrow,

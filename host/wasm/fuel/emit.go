@@ -8,8 +8,8 @@ import (
 )
 
 // counterState is the place of the counter's present value. The counter lives in a global, where
-// the host and called functions find it, and is computed in a local, which the engine keeps in
-// a register.
+// the host and called functions find it, and is computed in a local, which the engine keeps in a
+// register.
 type counterState uint8
 
 const (
@@ -124,8 +124,7 @@ func (e *emitter) enterDepth(results []wasm.ValType) {
 	e.out = append(e.out, e.help.blockType(results)...)
 }
 
-// goDeeper lowers the depth by the cost of the frame, see frameCost. The code before must have
-// pushed the old depth.
+// goDeeper lowers the depth by frameCost. The code before must have pushed the old depth.
 func (e *emitter) goDeeper() {
 	e.constant(frameCost(e.body, e.flow))
 	e.out = append(e.out, opI64Sub)

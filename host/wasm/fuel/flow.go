@@ -67,8 +67,7 @@ func (p path) join(q path) path {
 	return path{max(p.cost, q.cost), max(p.tail, q.tail), p.uncheckedEntry || q.uncheckedEntry}
 }
 
-// Summands of block.freq: ten times as many runs in a loop, half as many in a branch. 10 is a
-// doubling.
+// Summands of block.freq: ten times as many runs in a loop, half in a branch. 10 is a doubling.
 const (
 	freqLoop = 33
 	freqIf   = -10
@@ -83,8 +82,7 @@ type flow struct {
 	labels []label
 
 	imported uint32 // number of imported functions
-	// unchecked is set for each function that the module defines and that can return without a
-	// check.
+	// unchecked is set for each function that the module defines and that may not check.
 	unchecked   []bool
 	hostInTable bool // an indirect call can reach a function of the host
 
@@ -203,8 +201,7 @@ func (f *flow) branch(depth uint32) {
 }
 
 // analyze splits a function into blocks. With late, the function checks before its first call or
-// loop, and not at its entry: most calls of a recursive function are those at which the
-// recursion ends.
+// loop, and not at its entry: a recursion ends at most of its calls.
 func (f *flow) analyze(b *wasm.Body, late bool) {
 	*f = flow{
 		blocks: f.blocks[:0], parent: f.parent[:0], labels: f.labels[:0],
@@ -303,8 +300,8 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 	}
 }
 
-// isLeaf reports whether a function can do without a check. A call of such a leaf counts as if
-// it cost maxLeaf.
+// isLeaf reports whether a function needs no check. A call of such a leaf counts as if it cost
+// maxLeaf.
 func (f *flow) isLeaf() bool { return !f.hasCalls && f.longest.cost <= maxLeaf }
 
 // canCheckLate reports whether a function that was analyzed with late gains from late checks:
@@ -339,8 +336,8 @@ func constantSize(b *wasm.Body, i int) (uint32, bool) {
 	return n, n <= maxConstant
 }
 
-// checksFirst reports whether a function reaches a loop that checks, before it branches or calls.
-// Most Go functions do.
+// checksFirst reports whether a function reaches a loop that checks, before it branches or
+// calls, as most Go functions do.
 func (f *flow) checksFirst(b *wasm.Body) bool {
 	if len(f.blocks) < 2 || !f.blocks[1].check || f.blocks[0].weight > maxLeaf {
 		return false
@@ -362,8 +359,8 @@ func (f *flow) noteCall(unchecked bool) {
 		f.path = path{tail: 1}
 		return
 	}
-	// In a block of its own the check would come after the call; it only matters that
-	// there is one.
+	// In a block of its own the check would come after the call; it only matters that there is
+	// one.
 	f.path.tail = max(f.path.tail, 1)
 	f.addUncharged(maxLeaf)
 }
@@ -436,8 +433,8 @@ func (f *flow) enterElse(i int) {
 	}
 }
 
-// callsFirst reports whether the code from instruction i on calls a function before it branches in
-// any way; with checks, a function that checks. A loop that begins with such a call needs no
+// callsFirst reports whether the code from instruction i on calls a function before it branches
+// in any way; with checks, a function that checks. A loop that begins with such a call needs no
 // check of its own.
 func (f *flow) callsFirst(b *wasm.Body, i int, checks bool) bool {
 	for _, in := range b.Instrs[i:min(i+maxLookahead, len(b.Instrs))] {

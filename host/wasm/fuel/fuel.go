@@ -5,16 +5,14 @@ import (
 	"strings"
 )
 
-// Version is part of the key of cached compiled code. It must change whenever the rewriting of a
-// module changes.
+// Version is part of the key of cached code. It must change whenever the rewriting changes.
 const Version = 4
 
-// Names that a rewritten module and its host share. [Rewrite] refuses a module that already uses
-// one of them.
+// Names that a rewritten module and its host share. [Rewrite] refuses modules that use them.
 const (
-	// ImportModule and ImportRefill name the function (i64) -> i64 that the module calls when its
-	// counter is below zero. It gets the value of the counter and returns the new one, which
-	// must not be negative.
+	// ImportModule and ImportRefill name the function (i64) -> i64 that the module calls when
+	// its counter is below zero. It gets the counter and returns its new value, which must not
+	// be negative.
 	ImportModule = "stockade:fuel"
 	ImportRefill = "refill"
 	ExportFuel   = "stockade:fuel"  // the counter, a mutable i64 global

@@ -184,8 +184,7 @@ func (h *helpers) grow(key helperKey, params uint32, unit int64) []byte {
 // bulk returns the body of a helper that executes an operation on (destination, source or value,
 // number) in chunks; 1<<shift bytes or elements cost one unit. With source, the second operand
 // moves along with the destination; a copy begins at the end if the source overlaps the
-// destination from below. An operation out of bounds traps before anything is written, as
-// without chunks.
+// destination from below. An operation out of bounds traps before it writes, as without chunks.
 func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 	const dst, src, n, counter, k, back = 0, 1, 2, 3, 4, 5
 	both := func(a *asm, op byte, by uint32) { // moves dst, and src if it is a source

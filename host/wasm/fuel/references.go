@@ -45,8 +45,8 @@ func (r *references) appendTo(out []byte, function uint32) []byte {
 	return binary.AppendUvarint(append(out, byte(wasm.OpTableGet)), uint64(r.table))
 }
 
-// tables returns the table as an entry of the table section, and the number of entries: 0 without
-// references.
+// tables returns the table as an entry of the table section. n is the number of entries: 1, or 0
+// without references.
 func (r *references) tables() (entry []byte, n int) {
 	if len(r.funcs) == 0 {
 		return nil, 0

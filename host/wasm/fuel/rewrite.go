@@ -18,8 +18,8 @@ type Options struct {
 	// references are refused.
 	MaxDepth int64
 	// MaxTableElements limits the number of elements of all tables of the module together: a
-	// module that begins with more is refused, and table.grow fails beyond. 0: only the engine's
-	// limit.
+	// module that begins with more is refused, and table.grow fails beyond. 0: no limit but the
+	// engine's.
 	MaxTableElements uint64
 	MergeData        bool // merge data segments, see [wasm.MergeDataSegments]
 	// MaxSegments limits the number of data and element segments after merging; a module with more
@@ -120,8 +120,7 @@ func (r *rewriter) data() error {
 // compiler's output. A memory.fill in three bytes becomes fifty. A module beyond it is refused.
 const maxGrowth = 4
 
-// maxHelpers limits the number of helpers of a module, which is refused with more: most need
-// three.
+// maxHelpers limits the number of helpers of a module; with more it is refused. Most need three.
 const maxHelpers = 500
 
 // maxShortBody limits the size in bytes of a function that may go without a check.

@@ -105,8 +105,7 @@ func (t *tree) sort(blocks []block) {
 	}
 }
 
-// connect joins the parts of the tree that hold two ports, and reports whether they were different
-// parts.
+// connect joins the parts of the tree that hold two ports, and reports whether they differed.
 func (t *tree) connect(p, q int32) bool {
 	find := func(p int32) int32 {
 		for t.parent[p] != p {

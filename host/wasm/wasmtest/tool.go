@@ -65,8 +65,7 @@ type ToolOptions struct {
 	// returns the manifest.
 	Describe []byte
 	// Realloc is the body of cabi_export_realloc, whose parameters are locals 0 to 3: old pointer,
-	// old size, alignment, new size. Nil is an allocator that never frees and that grows the
-	// memory when it must.
+	// old size, alignment, new size. Nil is an allocator that never frees.
 	Realloc    []byte
 	NoRealloc  bool   // leave out cabi_export_realloc
 	Initialize []byte // body of _initialize; nil: it is left out
@@ -245,8 +244,7 @@ func ReturnImage(image []byte) []byte {
 }
 
 // ReturnWords is ReturnImage of 32-bit words, for results that are wrong in some field.
-// The words of a good one are: 0, list pointer, list length, 0 or 1, structured pointer,
-// structured length.
+// Good words are: 0, list pointer and length, 0 or 1, structured pointer and length.
 func ReturnWords(words ...uint32) []byte { return ReturnImage(le32(words...)) }
 
 // ReturnOK returns a body that succeeds with a text.
