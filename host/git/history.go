@@ -37,9 +37,9 @@ func compareSteps(a, b *step) int {
 	return cmp.Compare(b.id, a.id)
 }
 
-// commitsExcept lists the commits that are reachable from the ids in from but not from
-// those that stops returns, at most limit. all is false if the list may be incomplete. With
-// wrong commit dates it may also list commits that are reachable from both.
+// commitsExcept lists the commits that are reachable from the ids in from but not from those
+// that stops returns, at most limit. all is false if the list may be incomplete. With wrong
+// commit dates it may also list commits that are reachable from both, but leaves out none.
 func (d *dir) commitsExcept(ctx context.Context, from map[string]bool, stops func() map[string]bool, limit int) (found []*commit, all bool) {
 	if len(from) == 0 {
 		return nil, true

@@ -29,7 +29,7 @@ type index struct {
 type indexEntry struct {
 	entry
 	name  string
-	flags uint32 // includes the stage, but not the length of the name
+	flags uint32 // flags with the stage, but without the length of the name
 }
 
 // hideFlags are the flags with which git ignores changes of a file in the worktree.

@@ -18,7 +18,7 @@ type pack struct {
 	path       string // absolute path without .pack or .idx
 	hashSize   int
 	idx, pack  *file
-	fan        [256]uint32 // at each index: number of ids whose first byte is at most the index
+	fan        [256]uint32 // at each i: number of ids whose first byte is at most i
 	z          *inflater
 	ends       map[int64]int64  // offset of the end of each object, by its offset; nil: not known
 	cache      map[int64]object // inflated objects by offset; it is emptied when it exceeds maxCache
@@ -133,7 +133,7 @@ func (p *pack) find(id string) (i int, ok bool) {
 // objectHeader is the header of an object in a pack.
 type objectHeader struct {
 	kind    int
-	size    int64 // of the data, inflated
+	size    int64 // bytes of the inflated data
 	at, end int64 // offset of the data; and of its end, or of the end of the pack if exact is not set
 	exact   bool  // end is exactly the end of the data
 	base    int64 // offset of the base, if the object is a delta

@@ -92,7 +92,7 @@ type Assembler struct {
 	NewID func() string
 
 	parts             []part
-	calls             []*callParts       // in order of first appearance
+	calls             []*callParts       // calls in the order of their first pieces
 	byIndex           map[int]*callParts // calls by [CallDelta.Index], which may be any number
 	textBytes         int                // bytes of all texts so far
 	reasoningBytes    int                // bytes of all reasoning so far
@@ -341,7 +341,7 @@ func (a *Assembler) assignCallIDs() {
 // Limits of a summary of a call, in characters; what is longer is cut.
 const (
 	maxSummaryRunes = 200
-	maxValueRunes   = 80 // of the value of one argument
+	maxValueRunes   = 80 // characters of the value of one argument
 )
 
 // CallSummary describes a call for a person in one line of at most 200 characters, such as

@@ -218,9 +218,9 @@ const (
 type Usage struct {
 	InputTokens      int `json:"input_tokens"`                 // all tokens that the model read
 	OutputTokens     int `json:"output_tokens"`                // all tokens that the model wrote
-	CachedTokens     int `json:"cached_tokens,omitempty"`      // part of InputTokens: read from the provider's cache
-	CacheWriteTokens int `json:"cache_write_tokens,omitempty"` // part of InputTokens: written into the provider's cache
-	ReasoningTokens  int `json:"reasoning_tokens,omitempty"`   // part of OutputTokens
+	CachedTokens     int `json:"cached_tokens,omitempty"`      // part of InputTokens that came from the provider's cache
+	CacheWriteTokens int `json:"cache_write_tokens,omitempty"` // part of InputTokens that was written into that cache
+	ReasoningTokens  int `json:"reasoning_tokens,omitempty"`   // part of OutputTokens that is reasoning
 }
 
 // Plus returns the sum of u and v.

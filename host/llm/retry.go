@@ -29,7 +29,7 @@ func Retry(model Model, attempts int) Model { return &retrier{model, attempts, r
 type retrier struct {
 	model    Model
 	attempts int
-	rand     func() float64 // in [0, 1)
+	rand     func() float64 // returns a random number in [0, 1)
 }
 
 func (r *retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {

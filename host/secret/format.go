@@ -26,7 +26,7 @@ const (
 // header is the beginning of a file. Numbers are big-endian. The records follow, encrypted with
 // XChaCha20-Poly1305, which also authenticates the header.
 type header struct {
-	Magic  [len(magic)]byte // includes the version of the format
+	Magic  [len(magic)]byte // the constant magic, which includes the version of the format
 	Origin origin
 	Proof  [8]byte // identifies the key, to distinguish a wrong key from a damaged file
 	Length uint32  // number of bytes after the header

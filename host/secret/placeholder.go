@@ -43,7 +43,7 @@ type Table struct {
 type boundSecret struct {
 	name   string
 	value  Value
-	hosts  []string // in normal form; empty: it may be sent nowhere
+	hosts  []string // hosts to which the value may be sent, in normal form; empty: none
 	header string   // name of the only header that may carry the value
 }
 
@@ -165,8 +165,9 @@ func forHosts(hosts []string) string {
 	return "for " + strings.Join(hosts, ", ")
 }
 
-// checkNoPlaceholder returns errMisplaced if text holds the prefix of a placeholder, plain or
-// percent-encoded. text is a part of a request in which no value may go; what names this part.
+// checkNoPlaceholder returns an error that wraps errMisplaced if text holds the prefix of a
+// placeholder, plain or percent-encoded. text is a part of a request in which no value may go;
+// what names this part.
 func checkNoPlaceholder(what, text string) error {
 	if strings.Contains(text, prefix) {
 		return fmt.Errorf("%w: the %s holds one; it goes into a header", errMisplaced, what)

@@ -12,7 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Vault holds both stores of one user. A name is in at most one. It is safe for concurrent use.
+// Vault holds both stores of one user. A name is in at most one, unless a Set has failed. It is
+// safe for concurrent use.
 type Vault struct {
 	keyring  *Keyring
 	file     *File

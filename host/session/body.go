@@ -46,7 +46,7 @@ type Decision struct {
 	Answer          *bool        `json:"answer,omitempty"`   // answer of a person; nil: nobody has answered
 	Scope           policy.Scope `json:"scope,omitempty"`    // scope of the answer
 	AnsweredBy      string       `json:"by,omitempty"`       // who has answered
-	QuestionID      string       `json:"question,omitempty"` // its ID in hexadecimal; empty: none was asked
+	QuestionID      string       `json:"question,omitempty"` // ID in hexadecimal; empty: no question was asked
 	Tier            *policy.Tier `json:"tier,omitempty"`     // confinement of the process; nil: there is none
 	// Histories holds git directories. If it is not empty, the decision is not about the call but
 	// about their histories: whether the host searches one, or what commands may read of them.
@@ -70,7 +70,7 @@ type Intent struct {
 	// Changes is the handling of file changes by its process; empty: it starts none. Only staged
 	// changes have an event call.changes.
 	Changes     policy.ChangesMode `json:"changes,omitempty"`
-	Rehearsal   bool               `json:"rehearsal,omitempty"` // it runs first; whether its changes are made is decided afterwards
+	Rehearsal   bool               `json:"rehearsal,omitempty"` // the call runs first; whether its changes are made is decided later
 	TimeoutMS   int64              `json:"timeout_ms"`
 	MemoryBytes uint64             `json:"memory_limit_bytes"`
 	Fuel        uint64             `json:"fuel_limit"`
@@ -148,11 +148,11 @@ type ToolStoreEntry struct {
 type StepEnded struct {
 	Finish     llm.FinishReason `json:"finish_reason"`
 	Usage      llm.Usage        `json:"usage"`
-	DurationMS int64            `json:"duration_ms"` // of all requests of the step, and the waits between them
+	DurationMS int64            `json:"duration_ms"` // duration of all requests of the step, and of the waits between
 	// Restarts is the number of times that the request was sent again. The usage of failed
 	// attempts is only in the usage of the turn, like that of a step without an end.
 	Restarts int      `json:"restarts,omitempty"`
-	Cost     *float64 `json:"cost,omitempty"` // in US dollars; nil: the price is not known
+	Cost     *float64 `json:"cost,omitempty"` // price of the step in US dollars; nil: not known
 	// Provider and Model name the model that has answered, if it is not the model of the turn,
 	// which then has failed. Empty: the model of the turn has answered.
 	Provider string `json:"provider,omitempty"`
@@ -181,8 +181,8 @@ type TurnEnded struct {
 	Steps      int         `json:"steps"`                   // number of steps of the turn
 	Calls      int         `json:"calls"`                   // number of calls of tools
 	Failed     int         `json:"failed_calls"`            // number of calls without success
-	Denied     int         `json:"denied_calls"`            // part of Failed: denied by policy or a person
-	Stopped    int         `json:"stopped_calls,omitempty"` // part of Failed: cancelled by the caller
+	Denied     int         `json:"denied_calls"`            // number of Failed that policy or a person has denied
+	Stopped    int         `json:"stopped_calls,omitempty"` // number of Failed that the caller has cancelled
 	Usage      llm.Usage   `json:"usage"`
 	DurationMS int64       `json:"duration_ms"`
 	Context    *ContextUse `json:"context,omitempty"` // use of the model's context at the end; nil: not known

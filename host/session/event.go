@@ -58,8 +58,8 @@ type Header struct {
 	Session string
 	Time    time.Time // time of the append, in UTC
 	Type    Type
-	Turn    int    // from 1; 0 outside a turn
-	Step    int    // from 1 in each turn; 0 outside a step
+	Turn    int    // number of the turn in the session, from 1; 0 outside a turn
+	Step    int    // number of the step in the turn, from 1; 0 outside a step
 	Call    string // id of the call; empty: the event belongs to none
 
 	Digest      [32]byte // salted digest of the body, see [BodyDigest]
@@ -87,8 +87,8 @@ type Draft struct {
 
 // Limits of the preimages of a draft, in bytes; a draft beyond them is refused.
 const (
-	MaxPreimageBytes  = 16 << 20 // of each preimage
-	MaxPreimagesBytes = 64 << 20 // of all preimages of a draft together
+	MaxPreimageBytes  = 16 << 20 // bytes of each preimage
+	MaxPreimagesBytes = 64 << 20 // bytes of all preimages of a draft together
 )
 
 // NewDraft returns a draft. body must have the Go type for typ. The log sets the session.

@@ -50,7 +50,7 @@ func (l *Log) Begin(drafts ...Draft) {
 }
 
 // Append adds the drafts to the session, sets their Session field and redacts them. When it
-// returns, their events are durable; after an error, none was recorded.
+// returns without an error, their events are durable.
 func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 	drafts = l.ready(drafts)
 	l.mu.Lock() // also during the store's Append, so that observers see the events in the order of the log

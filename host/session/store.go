@@ -44,7 +44,7 @@ type OpenCall struct {
 	Turn    int
 	Step    int
 	Call    string
-	Time    time.Time // of the intent
+	Time    time.Time // time of the intent
 	Name    string    // name of the tool; empty: the body was deleted
 }
 

@@ -14,7 +14,7 @@ const MaxLocals = 50_000
 
 // Instr is one instruction of a function body.
 type Instr struct {
-	Offset uint32 // of the opcode, in Body.Code
+	Offset uint32 // offset of the opcode in Body.Code
 	Op     Op
 	// Arg is the immediate that is an index or the depth of a label; 0 if there is none. If there
 	// are two, it is the first in the binary format: the type of call_indirect, the segment of

@@ -9,7 +9,7 @@ import (
 // Limits of DecodeComponent, in addition to those of modules; it refuses what exceeds them. A
 // component composed of others has a few hundred sections and nests three levels deep.
 const (
-	MaxComponentSections = 1 << 14 // in all levels together
+	MaxComponentSections = 1 << 14 // sections in all levels together
 	MaxComponentNesting  = 16      // levels of components below the outermost
 )
 
@@ -23,7 +23,7 @@ const (
 	ExternValue     ExternKind = 2
 	ExternType      ExternKind = 3
 	ExternComponent ExternKind = 4
-	ExternInstance  ExternKind = 5 // of an interface
+	ExternInstance  ExternKind = 5 // an instance of an interface
 )
 
 var externNames = [...]string{"core module", "function", "value", "type", "component", "interface"}
@@ -40,7 +40,7 @@ type Extern struct {
 // Component is the result of DecodeComponent. DecodeComponent does not change it afterwards.
 type Component struct {
 	Raw              []byte   // the file
-	Imports, Exports []Extern // of the outermost component
+	Imports, Exports []Extern // imports and exports of the outermost component
 	Modules          [][]byte // core modules on every level, in the order of the file; they alias the input
 	Components       int      // number of nested components, on every level
 	Customs          []Custom // custom sections of the outermost level

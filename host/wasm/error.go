@@ -27,7 +27,7 @@ var (
 // FormatError is the error for a file with the header of a core module or component that breaks
 // the binary format, exceeds one of the Max constants, or uses an unsupported extension.
 type FormatError struct {
-	Offset int    // in bytes from the start of the file
+	Offset int    // byte of the file at which the violation begins
 	What   string // the violation; lower case, no full stop
 	// Extension names the extension of WebAssembly that the module uses and the host does not
 	// run; empty: the module is malformed.
@@ -46,7 +46,7 @@ var (
 	version1    = []byte{1, 0, 0, 0}
 	headerBytes = len(magic) + len(version1)
 
-	componentVersion = []byte{13, 0, 1, 0} // of WASI 0.2 and 0.3
+	componentVersion = []byte{13, 0, 1, 0} // version of the component model in WASI 0.2 and 0.3
 )
 
 func checkHeader(data []byte) error {

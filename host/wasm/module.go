@@ -13,7 +13,7 @@ const (
 	MaxModuleBytes = 128 << 20
 	MaxSections    = 1024 // custom sections included
 	MaxTypes       = 1 << 16
-	MaxParams      = 1000 // of the parameters, and of the results, of a function type
+	MaxParams      = 1000 // parameters, and also results, of a function type
 	MaxImports     = 1 << 14
 	MaxFuncs       = 1 << 20
 	MaxTables      = 1 << 10
@@ -21,8 +21,8 @@ const (
 	MaxGlobals     = 1 << 20
 	MaxTags        = 1 << 10
 	MaxExports     = 1 << 16
-	MaxSegments    = 1 << 20 // of each kind; a Go module has 38 to 100 thousand
-	MaxElements    = 1 << 20 // in all element segments together; a 49 MiB compiler has 20 thousand
+	MaxSegments    = 1 << 20 // data segments, and also element segments; a Go module has 38 to 100 thousand
+	MaxElements    = 1 << 20 // elements in all element segments together; a 49 MiB compiler has 20 thousand
 	MaxFuncRefs    = 1 << 21 // elements of Module.FuncRefs
 	MaxNameBytes   = 4096
 )
@@ -76,7 +76,7 @@ func (t FuncType) String() string {
 
 // Global is a global that the module defines.
 type Global struct {
-	Index uint32 // in the index space of globals, in which imported globals come first
+	Index uint32 // index among all globals, of which imported ones come first
 	Type  ValType
 }
 
@@ -124,7 +124,7 @@ type Import struct {
 type Export struct {
 	Name  string
 	Kind  Kind
-	Index uint32 // in the index space of Kind, in which imports come first; in range
+	Index uint32 // index among all items of Kind, of which imported ones come first; in range
 }
 
 // Section ids in the binary format.
@@ -148,8 +148,8 @@ const (
 // Section is one section as it stands in the file.
 type Section struct {
 	ID            byte
-	Offset        int    // in the file, of the id byte
-	PayloadOffset int    // in the file, of the first byte after the size
+	Offset        int    // offset in the file of the id byte
+	PayloadOffset int    // offset in the file of the first byte after the size
 	Payload       []byte // aliases the input
 }
 
@@ -159,7 +159,7 @@ func (s Section) End() int { return s.PayloadOffset + len(s.Payload) }
 // Custom is a custom section.
 type Custom struct {
 	Name   string
-	Offset int    // in the file, of the section's id byte
+	Offset int    // offset in the file of the section's id byte
 	Data   []byte // the bytes after the name; aliases the input
 }
 
@@ -171,7 +171,7 @@ type Module struct {
 	Imports  []Import
 	Funcs    []uint32 // type index of each function that the module defines
 	Tables   []Table
-	Memories []Limits // in pages
+	Memories []Limits // limits of each memory that the module defines, in pages
 	Tags     []uint32 // type index of each exception tag that the module defines
 	Exports  []Export
 	Customs  []Custom

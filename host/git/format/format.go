@@ -49,8 +49,8 @@ const (
 type ObjectHeader struct {
 	Kind         int
 	Size         uint64 // bytes of the data, inflated
-	BaseDistance int64  // of an OffsetDelta: number of bytes from the start of its base to its own start
-	Base         []byte // of a RefDelta: id of its base
+	BaseDistance int64  // bytes from the start of the base to the start of an OffsetDelta
+	Base         []byte // id of the base of a RefDelta
 	Len          int    // bytes of the header
 }
 

@@ -13,7 +13,7 @@ type IndexEntry struct {
 	Name  []byte
 	Mode  uint32
 	ID    []byte
-	Flags uint32 // without the length of the name
+	Flags uint32 // flags of the entry, without the length of the name
 	Stat  []byte // times, inode and other data of the file
 }
 

@@ -47,8 +47,8 @@ type wireBlock struct {
 	Input     json.RawMessage `json:"input"`
 }
 
-// maxOpen limits the content blocks that are open at once, which in the API is one; a further
-// block is an error.
+// maxOpen limits the content blocks that are open at once; more are an error. The API opens one
+// after the other.
 const maxOpen = 100
 
 // decode yields the deltas of one answer. It returns nil when the answer is complete or

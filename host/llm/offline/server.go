@@ -56,7 +56,7 @@ type Fault struct {
 	Error    *openai.APIError
 	CutAfter int     // number of bytes of the body after which the connection is closed; 0: it stays
 	Stall    bool    // silence after the text, until the client leaves; without a text not even the header is sent
-	Empty    bool    // a stream without events
+	Empty    bool    // the answer is a stream without events
 	Raw      *string // the whole body; nil: none
 	Flood    bool    // one line that never ends
 }

@@ -24,7 +24,7 @@ type chunk struct {
 type choice struct {
 	Index        json.RawMessage `json:"index"`
 	Delta        *delta          `json:"delta"`
-	Message      *delta          `json:"message"` // a whole answer in one event, of some servers
+	Message      *delta          `json:"message"` // a whole answer in one event, which some servers send
 	FinishReason json.RawMessage `json:"finish_reason"`
 }
 
@@ -187,7 +187,7 @@ func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k reasoningDat
 // but some servers leave it out, send 0 for every call, or send arguments with another index
 // than the id.
 type calls struct {
-	list    []callState // in order of appearance
+	list    []callState // calls in the order of their first pieces
 	byIndex map[int]int // index on the wire → position in list of the latest call with that index
 }
 

@@ -81,7 +81,7 @@ func noStore(path string, err error) error {
 
 // fileState describes the files of a store by their sizes in bytes; -1: there is no such file.
 type fileState struct {
-	size, modified      int64 // of the database; modified is in nanoseconds since 1970
+	size, modified      int64 // size of the database, and time of its last change in nanoseconds since 1970
 	log, index, journal int64
 }
 

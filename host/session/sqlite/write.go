@@ -33,7 +33,7 @@ const (
 type Store struct {
 	// Fixed at creation.
 	path        string
-	now         func() time.Time // may go backwards
+	now         func() time.Time // returns the time, which may go backwards
 	lockTimeout time.Duration    // limit of the wait for locks of other processes
 	readers     *sql.DB
 

@@ -13,7 +13,7 @@ import (
 type counterState uint8
 
 const (
-	unset counterState = iota // of a label that no code has reached yet: unknown
+	unset counterState = iota // the state of a label that no code has reached yet
 	clean                     // the value is in the global and in the local
 	dirty                     // the value is in the local; the global may be out of date
 	stale                     // the value is in the global; the local may be out of date

@@ -74,7 +74,7 @@ type ToolOptions struct {
 	NoSection  bool   // leave out the custom section stockade-tool
 	Version    string // version of the interface in the names of the exports; empty: wasm.NativeVersion
 
-	MemoryMin, MemoryMax int            // in pages; 0: as many as needed, and no maximum
+	MemoryMin, MemoryMax int            // pages of the memory; 0: as many as needed, and no maximum
 	NoMemory             bool           // leave out the export of the memory
 	Data                 []Segment      // initial contents of the memory, in addition to the manifest
 	Edit                 func(*Builder) // called last, after everything above was added; nil: nothing is called
@@ -205,7 +205,7 @@ const (
 	ErrorIO           = 4
 	ErrorParse        = 5
 	ErrorUnavailable  = 6
-	ErrorCancelled    = 7 // without a text
+	ErrorCancelled    = 7 // an error without a text
 	ErrorFailed       = 8
 )
 

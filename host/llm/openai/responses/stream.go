@@ -77,7 +77,7 @@ type decoder struct {
 	model string
 	yield func(llm.Delta) bool
 
-	items         map[string]*itemState // by output index and by item id
+	items         map[string]*itemState // states of the items, by output index and by item id
 	count         int                   // number of items so far
 	last          *itemState            // item of the latest event
 	calls         int                   // number of calls so far
