@@ -564,7 +564,7 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	return equal, equal, nil
 }
 
-// blob returns the file of an entry. Its Open fails if the object exceeds a limit.
+// blob returns the file of an entry. Its Open fails if the object exceeds a limit or is missing.
 func (d *dir) blob(e entry) *tool.Version {
 	o, err := d.store.read(e.id, min(maxParsed, d.files.left.blobs))
 	if err == nil && (o.kind != format.Blob || !spend(&d.files.left.blobs, int64(len(o.data)))) {

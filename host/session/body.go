@@ -107,7 +107,7 @@ type Change struct {
 // NoPreimage is a reason why the content of a file before a change is not kept.
 type NoPreimage string
 
-// The reasons.
+// The reasons why the content of a file before a change is not kept.
 const (
 	NoPreimageSecret     NoPreimage = "secret"     // the file looks like a secret, or holds a known one
 	NoPreimageLarge      NoPreimage = "large"      // the file has more than MaxPreimageBytes
@@ -162,7 +162,7 @@ type StepEnded struct {
 // EndReason is the reason why a turn ended.
 type EndReason string
 
-// The reasons.
+// The reasons why a turn ends.
 const (
 	EndAnswered  EndReason = "answered"
 	EndCut       EndReason = "cut"       // the provider cut the answer: its length, or its content filter

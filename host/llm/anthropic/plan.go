@@ -153,11 +153,11 @@ func (p *plan) adapt(failure *llm.ProviderError) bool {
 
 var numbers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+`) })
 
-// parseAllowedTokens returns the number of tokens that a server accepts, from the message with
-// which it refused a number of tokens, in lower case; 0: the message names no number. oneOff is
-// set if the number depends on the conversation. Servers write "max_tokens: 64000 > 32000, which
-// is the maximum allowed number of output tokens", "the valid range is [1, 8192]", or "exceed
-// context limit: 188240 + 64000 > 200000".
+// parseAllowedTokens returns the number of tokens that a server accepts, from the message (in
+// lower case) with which it refused the number refused; 0: it names no number. oneOff is set if
+// the number depends on the conversation. Servers write "max_tokens: 64000 > 32000, which is the
+// maximum allowed number of output tokens", "the valid range is [1, 8192]", or "exceed context
+// limit: 188240 + 64000 > 200000".
 func parseAllowedTokens(message string, refused int64) (n int64, oneOff bool) {
 	const least = 256 // a smaller number means something else, or is too small for an answer
 	var all []int64
@@ -181,7 +181,7 @@ func parseAllowedTokens(message string, refused int64) (n int64, oneOff bool) {
 	return n, oneOff
 }
 
-// learn remembers what a plan, which the server has accepted, changes.
+// learn remembers for later requests what is special in a plan that the server has accepted.
 func (m *Model) learn(model string, p plan, entries []*llm.Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -535,7 +535,7 @@ func growTable(n int) (int, []byte) {
 	return 0, join(RefNull(FuncRef), I32Const(int32(n)), TableGrow(0), Drop())
 }
 
-// fillMemory and copyMemory write n pages with each instruction.
+// fillMemory and copyMemory return n pages, and code that writes them with one instruction.
 func fillMemory(n int) (int, []byte) {
 	return n, join(I32Const(0), I32Const(0), I32Const(int32(n*wasm.PageBytes)), MemoryFill())
 }
