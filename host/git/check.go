@@ -20,24 +20,24 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Dir describes the effects of a change set on a git directory: that of a repository, or that of
-// a worktree or submodule within it.
+// Dir describes the effects of a change set on the git directory of a repository, or of a
+// worktree or submodule inside such a directory.
 type Dir struct {
 	Path           string   // the git directory
-	Unseen         []string // files with objects that were not verified
+	Unseen         []string // new files not verified, because of a limit or their format
 	Refs           []Ref
-	Stashed        []string // messages of new stashes, from the reflog
-	Dropped        []string // messages of removed stashes, from the reflog
-	Commits        int      // number of new commits
+	Stashed        []string // messages of new stashes, from the reflog of refs/stash
+	Dropped        []string // messages of removed stashes, from the same reflog
+	Commits        int      // number of new commits that were compared, see MoreCommits
 	Flagged        []string // files whose flag assume-valid or skip-worktree changes in the index
 	Mismatches     []Mismatch
-	Matches        []string // files that are the same in the worktree as in commits or the index
+	Matches        []string // files in new commits or the changed index that are equal in the worktree
 	LineEndDiffs   int      // number of Matches whose line ends differ in the worktree
-	RemovedFiles   []string // files that are gone from a branch or the index, and were not in the worktree before
-	UntrackedFiles []string // files that are gone from a commit or the index, and stay in the worktree
-	MissingObjects int      // number of objects that the repository has lost
-	MoreCommits    bool     // not all new commits were compared
-	Incomplete     bool     // something else could not be examined
+	RemovedFiles   []string // files gone from a branch or the index that were not in the worktree before
+	UntrackedFiles []string // files gone from a commit or the index that stay in the worktree
+	MissingObjects int      // number of objects that existed before the change set and not after it
+	MoreCommits    bool     // there are more new commits, which were not compared
+	Incomplete     bool     // something besides Unseen and MoreCommits was not examined
 }
 
 // IsComplete reports whether everything was examined.
@@ -46,34 +46,34 @@ func (d *Dir) IsComplete() bool { return !d.Incomplete && !d.MoreCommits && len(
 // Ref is a reference that is new, gone or changed.
 type Ref struct {
 	Name            string
-	Before, After   string   // content without surrounding blanks; empty: the reference does not exist
-	NewCommits      int      // number of commits that it reaches and that no reference reached before
-	GainedCommits   int      // number of commits that it reaches now and that only other references reached before
-	Subject         string   // subject of its commit if that is new
-	LostCommits     []string // subjects of commits that it reached and that no reference reaches any more
+	Before, After   string   // content in normal form, [Unreadable], or empty: the reference does not exist
+	NewCommits      int      // number of commits that it reaches now and none reached before
+	GainedCommits   int      // number of commits that it reaches now and only others reached before
+	Subject         string   // subject of the commit in After if this commit is new; else empty
+	LostCommits     []string // subjects of commits that it reached and no reference reaches any more
 	MayHaveLostMore bool     // LostCommits may be incomplete
-	FastForward     bool     // it still reaches its old commit
+	FastForward     bool     // it still reaches the commit in Before
 
-	beforeID, afterID string // ids in Before and After; empty: none
+	beforeID, afterID string // the ids (bytes) in Before and After; empty: none, or a symbolic reference
 }
 
 // Mismatch is a file of a commit or of the index that is missing or different in the worktree.
 type Mismatch struct {
-	Commit        string        // id in hexadecimal digits; empty: the index
+	Commit        string        // id of the commit in hexadecimal digits; empty: the file is in the index
 	Name          string        // relative to the worktree
-	Path          string        // absolute
-	Before, After *tool.Version // in the worktree, nil: not there; and in the commit or index, nil: a submodule
-	ID            string        // id of the object in hexadecimal digits
+	Path          string        // absolute path in the worktree
+	Before, After *tool.Version // the file in the worktree, nil: none; and in Commit, nil: a submodule
+	ID            string        // id of the file's object in hexadecimal digits
 }
 
 const (
-	maxCommits    = 200  // new commits that are compared
-	maxMismatches = 2000 // elements of Dir.Mismatches
+	maxCommits    = 200  // new commits that are compared; beyond it, Dir.MoreCommits is set
+	maxMismatches = 2000 // elements of Dir.Mismatches; beyond it, Dir.Incomplete is set
 )
 
-// Check examines all repositories of a change set. Its error is an [*IntegrityError], the
-// end of ctx, or a file of the host that cannot be read. After an error nothing may be
-// committed. near lists directories that may hold the worktree of a repository elsewhere.
+// Check examines all repositories of a change set. It returns an [*IntegrityError], the error of
+// ctx, or an error of reading files of the host. After an error nothing of the change set may be
+// committed. near lists directories in which a repository may have its worktree elsewhere.
 func Check(ctx context.Context, changes []tool.Change, near ...string) ([]*Dir, error) {
 	return check(ctx, changes, newBudget(), near)
 }
@@ -105,7 +105,7 @@ func check(ctx context.Context, changes []tool.Change, left *budget, near []stri
 }
 
 // dirs lists the git directories with changes: each .git, those of its worktrees and
-// submodules, and directories of other names with changed objects.
+// submodules, and directories with other names that have changed objects.
 func (f *files) dirs() (names []string) {
 	seen := map[string]bool{}
 	for name, c := range f.changed {
@@ -132,8 +132,7 @@ func (f *files) dirs() (names []string) {
 	return slices.Compact(names)
 }
 
-// repositoryRoot returns the directory that holds the .git of a path, or the path itself if
-// there is none.
+// repositoryRoot returns the directory in which the .git of a path lies, or else the path.
 func repositoryRoot(name string) string {
 	if i := strings.Index(name+"/", "/.git/"); i >= 0 {
 		return name[:max(i, 1)]
@@ -141,8 +140,8 @@ func repositoryRoot(name string) string {
 	return name
 }
 
-// isGitDir reports whether git would recognise a git directory. That of a linked worktree
-// has no objects and refs, but a commondir.
+// isGitDir reports whether git would take a directory below top for a git directory. The one
+// of a linked worktree has no objects and refs, but a file commondir.
 func (f *files) isGitDir(name, top string) bool {
 	has := func(part string) bool {
 		v, err := f.version(after, top, name+"/"+part)
@@ -154,23 +153,23 @@ func (f *files) isGitDir(name, top string) bool {
 // dir is a git directory, with the results of its check.
 type dir struct {
 	files                      *files
-	top                        string // nothing outside of this directory of the host is read, except the worktree
+	top                        string // except the worktree, nothing outside of this directory is read
 	path, common               string
-	worktreePath, worktreeRoot string // path of the worktree, empty: unknown; and the directory below which it is read
+	worktreePath, worktreeRoot string // path, empty: unknown; and the directory below which it is read
 	store                      *store
-	packedIDs                  [2]map[string]string // ids in packed-refs, by name, for each side; nil: not read yet
-	shallow                    map[string]bool      // ids in the file shallow
+	packedIDs                  [2]map[string]string // ids in packed-refs on each side, by reference; nil: not read
+	shallow                    map[string]bool      // ids in the file shallow: commits without parents here
 	found                      Dir
 	linked                     []*dir          // linked worktrees of the repository
-	ignoreMode                 bool            // core.filemode is false
-	compared                   map[string]bool // entries that were compared, by name, mode and id
-	same                       map[string]bool // names of equal files; true: they are listed in Matches
+	ignoreMode                 bool            // core.filemode is false: git ignores executable bits
+	compared                   map[string]bool // keys of entries that were compared: name, mode and id
+	same                       map[string]bool // names of equal files of the worktree; true: listed in Matches
 	newOnHead                  map[string]bool // ids that HEAD reaches through new commits
-	quiet                      bool            // equal files are not listed
+	quiet                      bool            // set while equal files are not to be listed in Matches
 }
 
-// isMain reports whether this is the git directory of a repository or submodule, not of a
-// linked worktree.
+// isMain reports whether this is the git directory of a repository or submodule, not of a linked
+// worktree.
 func (d *dir) isMain() bool { return d.path == d.common }
 
 func (f *files) openDir(name string, near []string) *dir {
@@ -200,7 +199,7 @@ func (f *files) openDir(name string, near []string) *dir {
 }
 
 // locate finds the worktree. A path from a file of the repository is used only if it lies
-// beside the repository or in a directory of near, or if files in it are changed.
+// below top or in a directory of near, or if files directly in it are changed.
 func (d *dir) locate(keys []gitconfig.Key, near []string) {
 	switch work, ok := strings.CutSuffix(d.path, "/.git"); {
 	case ok:
@@ -227,8 +226,8 @@ func (d *dir) locate(keys []gitconfig.Key, near []string) {
 	}
 }
 
-// check verifies new objects and describes the changes. A git directory outside of any .git
-// is only verified.
+// check verifies new objects and describes the changes. Of a git directory outside of any .git
+// it only verifies the objects, and returns nil unless some were not verified.
 func (d *dir) check(ctx context.Context) (*Dir, error) {
 	if d.isMain() {
 		unseen, err := d.store.verify(ctx)
@@ -333,8 +332,8 @@ func (d *dir) compareTarget(ctx context.Context, id string) {
 	}
 }
 
-// compareGained compares the files of a branch or of HEAD with its files before, even if
-// all its commits are old. It skips a move back to an ancestor.
+// compareGained compares those files of a branch or of HEAD that differ from its files before,
+// even if all its commits are old. It skips a move back to an ancestor.
 func (d *dir) compareGained(ctx context.Context, r *Ref) {
 	was, is := d.resolve(before, r.Before), d.resolve(after, r.After)
 	if is == "" || is == was || r.Name != "HEAD" && (was == "" || !strings.HasPrefix(r.Name, "refs/heads/")) {
@@ -370,7 +369,7 @@ func (d *dir) compareGained(ctx context.Context, r *Ref) {
 	d.quiet = false
 }
 
-// resolve returns the id to which the content of a reference leads; empty: none.
+// resolve returns the id to which the content of a reference leads on a side; empty: none.
 func (d *dir) resolve(s side, text string) string {
 	for range maxSymbolic {
 		id, ok := parseID(text)
@@ -383,11 +382,12 @@ func (d *dir) resolve(s side, text string) string {
 	return ""
 }
 
-// maxSymbolic limits a chain of symbolic references, as in git.
+// maxSymbolic limits the references in a chain of symbolic references, as in git; a longer chain
+// has no id.
 const maxSymbolic = 5
 
-// findLost finds the commits that no reference reaches any more. left holds the old ids of
-// references.
+// findLost finds the commits that no reference reaches any more, and adds them to Dir.Refs.
+// left holds the old ids of references whose new commits do not lead to them.
 func (d *dir) findLost(ctx context.Context, left map[string]bool) {
 	lost, all := d.commitsExcept(ctx, left, func() map[string]bool { return d.refs(after) }, maxCommits)
 	for i := range d.found.Refs {
@@ -407,14 +407,14 @@ func (d *dir) findLost(ctx context.Context, left map[string]bool) {
 	}
 }
 
-// maxFollowed limits the moved references for which findLost checks whether they have moved
-// forward.
+// maxFollowed limits the moved references of a change set; only up to it, findLost checks
+// whether a reference that lost no commits still reaches its old commit.
 const maxFollowed = 20
 
 const maxDepth = format.MaxDepth
 
-// compareTree compares those entries of a tree that differ from the entries of all parents.
-// in is the id of the commit.
+// compareTree compares those entries of a tree with the worktree that differ from the entries of
+// all parents, which are ids of trees. in is the id of the commit, prefix the path of the tree.
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
 	entries, err := d.store.tree(tree)
 	if err != nil || depth > maxDepth || ctx.Err() != nil {
@@ -456,8 +456,8 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 }
 
 // noteRemoved records a file that is gone from a commit or the index, but is still in the
-// worktree. If gone is set, it also records a file that was not in the worktree before;
-// other files show as changes there.
+// worktree. With gone, it also records a file that is not in the worktree and was not in it
+// before the change set; a file that was is a change of the set, and so shown anyway.
 func (d *dir) noteRemoved(e entry, name string, gone bool, depth int) {
 	v, err := d.worktreeFile(name)
 	isTree := e.mode&format.ModeType == format.ModeTree
@@ -479,7 +479,7 @@ func (d *dir) noteRemoved(e entry, name string, gone bool, depth int) {
 }
 
 // worktreeFile returns a file of the worktree; nil: there is none, or git would not check
-// out its name.
+// out a file of this name.
 func (d *dir) worktreeFile(name string) (*tool.Version, error) {
 	if d.worktreePath == "" || !format.IsPath(name) {
 		return nil, nil
@@ -564,7 +564,7 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	return equal, equal, nil
 }
 
-// blob returns the file of an entry.
+// blob returns the file of an entry. Its Open fails if the object exceeds a limit or is missing.
 func (d *dir) blob(e entry) *tool.Version {
 	o, err := d.store.read(e.id, min(maxParsed, d.files.left.blobs))
 	if err == nil && (o.kind != format.Blob || !spend(&d.files.left.blobs, int64(len(o.data)))) {

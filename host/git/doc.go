@@ -6,8 +6,8 @@
 // may have been made to mislead or to overload it. An object is used only if its hash is its
 // name. Sizes, counts and depths have limits; data beyond a limit is reported as not examined.
 //
-// Words: the git directory is git's $GIT_DIR. The common directory has the files that
-// several worktrees share; mostly it is the same directory. An id is the hash of an object,
-// as bytes. An integrity error is anything by which git would take one object for another,
-// or find a file in a commit that does not have it.
+// Words: the git directory is git's $GIT_DIR. The common directory has the files that several
+// worktrees share; mostly it is the same directory. An id is the hash of an object, as bytes.
+// A side is the state before or after the change set. An integrity error is anything by which
+// git would take one object for another, or find an object that was not verified.
 package git

@@ -26,8 +26,8 @@ const (
 
 // files reads files of the host on both sides of a change set. Paths are absolute, with slashes.
 type files struct {
-	changed   map[string]*[2]*tool.Version // changed files by path; the array has one version for each side, nil: none
-	changedIn map[string][]string          // names of changed files, by directory
+	changed   map[string]*[2]*tool.Version // versions of each changed file by path, on each side; nil: none
+	changedIn map[string][]string          // base names of changed files, by directory
 	roots     map[string]rootedfs.Root     // open directories, by path; nil: cannot be opened
 	left      *budget
 }
@@ -56,7 +56,6 @@ func newFiles(changes []tool.Change, left *budget) *files {
 	return f
 }
 
-// close closes the roots.
 func (f *files) close() {
 	for _, r := range f.roots {
 		if r != nil {
@@ -66,7 +65,7 @@ func (f *files) close() {
 }
 
 // openBelow opens the directory top, and returns the path of a file relative to it. root is
-// nil if the file is not below top, or if top cannot be opened.
+// nil if the file is not below top, or if top cannot be opened. f.close closes root.
 func (f *files) openBelow(top, name string) (root rootedfs.Root, rel string) {
 	rel, ok := strings.CutPrefix(name, strings.TrimSuffix(top, "/")+"/")
 	if !ok {
@@ -80,8 +79,8 @@ func (f *files) openBelow(top, name string) (root rootedfs.Root, rel string) {
 	return root, rel
 }
 
-// version returns the file or directory of a path below top; nil if there is none. It does
-// not follow links.
+// version returns the file or directory of a path below top on a side; nil if there is none.
+// It does not follow links.
 func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	name = path.Clean(name)
 	if c := f.changed[name]; c != nil {
@@ -109,8 +108,7 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	return v, err
 }
 
-// lstat returns the information about a file, without following any link; nil if it does
-// not exist.
+// lstat returns the information about a file, without following any link; nil if there is none.
 func lstat(root rootedfs.Root, rel string) (info fs.FileInfo, err error) {
 	for i := 0; i <= len(rel); i++ {
 		if i < len(rel) && rel[i] != '/' {
@@ -129,10 +127,11 @@ func lstat(root rootedfs.Root, rel string) (info fs.FileInfo, err error) {
 	return info, nil
 }
 
-// maxNames limits the number of names that are read of a directory.
+// maxNames limits the number of names that list reads of a directory; the others are left out.
 const maxNames = 100_000
 
-// list returns the names in a directory on a side, sorted.
+// list returns the names in a directory on a side, sorted. If it cannot be read, only changed
+// files are listed.
 func (f *files) list(s side, top, dir string) (names []string) {
 	if root, rel := f.openBelow(top, dir); root != nil {
 		if d, err := root.OpenNoSymlinks(rel, os.O_RDONLY|rootedfs.Nonblock); err == nil {
@@ -159,7 +158,7 @@ type file struct {
 	size int64
 }
 
-// open opens a regular file for reads at any offset.
+// open opens a regular file for reads at any offset. For any other file it returns fs.ErrNotExist.
 func open(v *tool.Version) (*file, error) {
 	if !regular(v) {
 		return nil, fs.ErrNotExist
@@ -182,7 +181,7 @@ const maxWhole = 64 << 20
 var errTooLong = errors.New("it is too long")
 
 // content returns the bytes of a regular file. It returns errTooLong if there are more than
-// limit.
+// limit bytes, and fs.ErrNotExist if v is nil or no regular file.
 func content(v *tool.Version, limit int64) ([]byte, error) {
 	if !regular(v) {
 		return nil, fs.ErrNotExist
@@ -202,7 +201,7 @@ func content(v *tool.Version, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// text returns the content of a file below top; "" if there is none.
+// text returns the content of a file below top on a side; "" if there is no such file.
 func (f *files) text(s side, top, name string, limit int64) (string, error) {
 	v, err := f.version(s, top, name)
 	if err != nil || v == nil {

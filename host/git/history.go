@@ -13,18 +13,18 @@ import (
 type walk struct {
 	d      *dir
 	seen   map[string]*step
-	queue  []*step // sorted by compareSteps; the last is visited next
-	wanted int     // number of steps in queue without stop
+	queue  []*step // sorted by compareSteps; the step at its end is visited next
+	wanted int     // number of steps in queue whose stop is not set
 }
 
 // step is a commit of a walk.
 type step struct {
 	*commit
-	stop   bool // the commit and its history do not belong to the result
+	stop   bool // the commit and all that it reaches do not belong to the result
 	queued bool
 }
 
-// compareSteps compares two steps by the order of the walk: the newest comes last.
+// compareSteps compares two steps by the order of walk.queue: the newest comes last.
 func compareSteps(a, b *step) int {
 	switch {
 	case a.when != b.when:
@@ -37,9 +37,9 @@ func compareSteps(a, b *step) int {
 	return cmp.Compare(b.id, a.id)
 }
 
-// commitsExcept lists the commits that are reachable from the ids in from but not from
-// those in stops, at most limit. all is false if the list may be incomplete. With wrong
-// commit dates it may list commits that are reachable from both; it never leaves out any.
+// commitsExcept lists the commits that are reachable from the ids in from but not from those
+// that stops returns, at most limit. all is false if the list may be incomplete. With wrong
+// commit dates it may also list commits that are reachable from both, but leaves out none.
 func (d *dir) commitsExcept(ctx context.Context, from map[string]bool, stops func() map[string]bool, limit int) (found []*commit, all bool) {
 	if len(from) == 0 {
 		return nil, true
@@ -77,8 +77,8 @@ func (d *dir) commitsExcept(ctx context.Context, from map[string]bool, stops fun
 	return found, all && ctx.Err() == nil
 }
 
-// add queues a commit. It returns false if the commit cannot be read and the result may
-// depend on it.
+// add queues a commit, unless it was queued before in the same role. It returns false if the
+// commit cannot be read and the result may depend on it.
 func (w *walk) add(id string, stop bool) bool {
 	s, known := w.seen[id]
 	if !known {
@@ -107,13 +107,14 @@ func (w *walk) add(id string, stop bool) bool {
 	return true
 }
 
-// between lists the commits that are reachable from id but not from the id not, at most limit.
+// between lists at most limit of the commits that are reachable from the commit id but not
+// from the commit not. all is false if the list may be incomplete.
 func (d *dir) between(ctx context.Context, not, id string, limit int) (found []*commit, all bool) {
 	return d.commitsExcept(ctx, map[string]bool{id: true}, func() map[string]bool { return map[string]bool{not: true} }, limit)
 }
 
 // reach returns those commits of among that are reachable from an id through commits of
-// among. seen holds all ids on the way, including parents outside of among.
+// among. seen holds all ids on the way, including the id and parents outside of among.
 func reach(among []*commit, from string) (reached []*commit, seen map[string]bool) {
 	known := map[string]*commit{}
 	for _, c := range among {

@@ -14,29 +14,28 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxIndex limits the bytes of an index that is read.
+// maxIndex limits the bytes of an index; a larger one is not read.
 const maxIndex = 64 << 20
 
 // index is the content of a git index, without the times and inodes of files, which git
 // updates whenever it reads a file.
 type index struct {
-	entries []indexEntry // by name and stage
-	rest    []byte       // the extensions
-	trees   [][]byte     // cached trees: the bodies of TREE extensions
+	entries []indexEntry // sorted by name and stage
+	rest    []byte       // the data after the entries: the extensions
+	trees   [][]byte     // the bodies of the extensions TREE (cached trees)
 	partial bool         // some entries stand for directories, or are in a shared index file
 }
 
-// indexEntry is an entry of an index.
 type indexEntry struct {
 	entry
 	name  string
-	flags uint32 // includes the stage, but not the length of the name
+	flags uint32 // flags with the stage, but without the length of the name
 }
 
-// hideFlags are the flags that make git ignore changes of a file.
+// hideFlags are the flags with which git ignores changes of a file in the worktree.
 const hideFlags = format.AssumeValid | format.SkipWorktree
 
-// readIndex reads an index. A nil version is an empty index.
+// readIndex reads an index, at the expense of left. A nil version is an empty index.
 func readIndex(v *tool.Version, hashSize int, left *budget) (x index, err error) {
 	if v == nil {
 		return x, nil
@@ -82,8 +81,8 @@ func parseIndex(data []byte, hashSize int, left *budget) (x index, err error) {
 
 var errTrees = errors.New("its cached tree of a directory differs from its entries")
 
-// verify compares the cached trees of an index with its entries. Git uses these trees for
-// its next commit.
+// verify compares the cached trees of an index with its entries, because git uses these trees
+// for its next commit. It returns errTrees if they differ, and does nothing if x is partial.
 func (x index) verify(hashSize int, left *budget) error {
 	if x.partial || len(x.trees) == 0 {
 		return nil
@@ -148,7 +147,7 @@ func order(a, b indexEntry) int {
 }
 
 // changes calls each for each entry that differs between two indexes. was or is is nil if
-// the entry is in only one of them.
+// the entry is in only one of the indexes.
 func (x index) changes(now index, each func(was, is *indexEntry)) {
 	a, b := x.entries, now.entries
 	for len(a)+len(b) > 0 {
@@ -172,9 +171,9 @@ func (x index) changes(now index, each func(was, is *indexEntry)) {
 	}
 }
 
-// Negligible reports whether all changes can be dropped without a loss. That is so if git
-// has only updated the times and inodes in its index, or has left the message of a commit
-// or the list of a fetch that changed nothing.
+// Negligible reports whether all changes can be dropped without a loss. A change can if it
+// only updates the times and inodes in git's index, or writes COMMIT_EDITMSG or FETCH_HEAD, in
+// which git leaves the message of its last commit and the list of its last fetch.
 func Negligible(changes []tool.Change) bool {
 	left := newBudget()
 	return !slices.ContainsFunc(changes, func(c tool.Change) bool { return !negligible(c, left) })

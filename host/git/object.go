@@ -26,7 +26,7 @@ func newHash(size int) hash.Hash {
 	return sha1.New()
 }
 
-// newObjectHash returns the hash for an object of size bytes. The caller writes the bytes to it.
+// newObjectHash returns a hash to which the caller must write the object's size bytes.
 func newObjectHash(hashSize, kind int, size int64) hash.Hash {
 	h := newHash(hashSize)
 	fmt.Fprintf(h, "%s %d\x00", format.Kinds[kind], size)
@@ -40,7 +40,7 @@ func hashObject(hashSize, kind int, data []byte) string {
 	return string(h.Sum(nil))
 }
 
-// parseID parses an id in hexadecimal digits.
+// parseID parses an id in hexadecimal digits and returns its bytes; false: s is no id.
 func parseID(s string) (string, bool) {
 	if len(s) != 2*sha1.Size && len(s) != 2*sha256.Size {
 		return "", false
@@ -54,11 +54,11 @@ func parseID(s string) (string, bool) {
 
 // inflater inflates one stream after another.
 type inflater struct {
-	in, out *bufio.Reader // the compressed bytes; and the inflated ones
+	in, out *bufio.Reader // the compressed bytes, and the inflated bytes
 	zlib    io.ReadCloser
 }
 
-// open starts to inflate the bytes of a file from at to end.
+// open starts to inflate the bytes of a file from the offset at to the offset end.
 func (z *inflater) open(f io.ReaderAt, at, end int64) (err error) {
 	section := io.NewSectionReader(f, at, end-at)
 	if z.in == nil {
@@ -89,10 +89,10 @@ func (z *inflater) checkEnd() error {
 	return nil
 }
 
-// maxRatio is zlib's highest compression ratio.
+// maxRatio is zlib's highest compression ratio; an object that claims a higher one is damaged.
 const maxRatio = 1032
 
-// read inflates an object or a delta of a pack.
+// read inflates an object of a pack, or a delta without applying it.
 func (z *inflater) read(f io.ReaderAt, h objectHeader) ([]byte, error) {
 	if err := z.open(f, h.at, h.end); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (z *inflater) read(f io.ReaderAt, h objectHeader) ([]byte, error) {
 	return data, nil
 }
 
-// sum returns the id of an object whose content is the rest of the stream.
+// sum returns the id of an object of size bytes whose content is the rest of the stream.
 func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
 	h := newObjectHash(hashSize, kind, size)
 	if _, err := io.CopyN(h, z.out, size); err != nil {
@@ -116,7 +116,7 @@ func (z *inflater) sum(hashSize, kind int, size int64) (string, error) {
 	return string(h.Sum(nil)), z.checkEnd()
 }
 
-// openLoose opens the file of a loose object and parses its header.
+// openLoose opens the file of a loose object and parses its header. z.out then has the content.
 func (z *inflater) openLoose(v *tool.Version) (f *file, kind int, size int64, err error) {
 	if f, err = open(v); err != nil {
 		return nil, 0, 0, err
@@ -135,8 +135,7 @@ func (z *inflater) openLoose(v *tool.Version) (f *file, kind int, size int64, er
 	return f, kind, size, err
 }
 
-// applyDelta applies a delta to its base. It returns errTooLong if the result exceeds limit
-// bytes.
+// applyDelta applies a delta to its base. It returns errTooLong beyond limit bytes.
 func applyDelta(base, delta []byte, limit int64) ([]byte, error) {
 	data, size, ok := format.ApplyDelta(base, delta, int(limit))
 	switch {
@@ -185,7 +184,7 @@ func parseCommit(id string, data []byte) (*commit, bool) {
 	return c, true
 }
 
-// maxSubject limits the bytes of a message that are searched for its first line.
+// maxSubject limits the bytes at the start of a message in which its first line is searched.
 const maxSubject = 1 << 10
 
 // entry is the mode and id of an entry of a tree or of the index.
@@ -194,7 +193,8 @@ type entry struct {
 	id   string
 }
 
-// parseTree parses the entries of a tree, by name.
+// parseTree returns the entries of a tree, by name. ok is false if the tree is malformed, or
+// has a name twice or one that is too long.
 func parseTree(hashSize int, data []byte) (entries map[string]entry, ok bool) {
 	entries = map[string]entry{}
 	for len(data) > 0 {
@@ -208,8 +208,7 @@ func parseTree(hashSize int, data []byte) (entries map[string]entry, ok bool) {
 	return entries, true
 }
 
-// normalMode returns git's meaning of a mode: everything but files, links and trees is
-// a submodule.
+// normalMode returns git's meaning of a mode: all but files, links and trees are submodules.
 func normalMode(mode uint32) uint32 {
 	switch mode & format.ModeType {
 	case format.ModeFile, format.ModeLink, format.ModeTree:

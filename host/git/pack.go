@@ -15,14 +15,14 @@ import (
 
 // pack is a packfile with its index, see gitformat-pack(5).
 type pack struct {
-	path       string // without .pack or .idx
+	path       string // absolute path without .pack or .idx
 	hashSize   int
 	idx, pack  *file
-	fan        [256]uint32 // number of ids whose first byte is at most the index
+	fan        [256]uint32 // at each i: number of ids whose first byte is at most i
 	z          *inflater
-	ends       map[int64]int64  // end of each object, by its offset; nil: not known
-	cache      map[int64]object // objects by offset
-	cacheBytes int              // bytes of cache
+	ends       map[int64]int64  // offset of the end of each object, by its offset; nil: not known
+	cache      map[int64]object // inflated objects by offset; it is emptied when it exceeds maxCache
+	cacheBytes int              // estimated number of bytes in cache
 }
 
 const (
@@ -82,10 +82,9 @@ func (p *pack) close() {
 	}
 }
 
-// count returns the number of objects.
 func (p *pack) count() int { return int(p.fan[255]) }
 
-// load reads the index into memory.
+// load reads the whole index into memory.
 func (p *pack) load() error {
 	data := make([]byte, p.idx.size)
 	_, err := p.idx.ReadAt(data, 0)
@@ -95,14 +94,14 @@ func (p *pack) load() error {
 	return err
 }
 
-// id returns the i-th id of the index.
+// id returns the id at position i of the index, in the order of ids.
 func (p *pack) id(i int) string {
 	id := make([]byte, p.hashSize)
 	_, _ = p.idx.ReadAt(id, idxFan+int64(i)*int64(p.hashSize))
 	return string(id)
 }
 
-// offset returns the offset in the pack of the object with the i-th id; -1: it is not valid.
+// offset returns the offset in the pack of the object at position i of the index; -1: not valid.
 func (p *pack) offset(i int) int64 {
 	var b [8]byte
 	n, h := int64(p.count()), int64(p.hashSize)
@@ -120,7 +119,7 @@ func (p *pack) offset(i int) int64 {
 	return int64(binary.BigEndian.Uint64(b[:]))
 }
 
-// find returns the position of an id in the index.
+// find returns the position of an id in the index. ok is false if it is not there.
 func (p *pack) find(id string) (i int, ok bool) {
 	low := 0
 	if id[0] > 0 {
@@ -134,10 +133,10 @@ func (p *pack) find(id string) (i int, ok bool) {
 // objectHeader is the header of an object in a pack.
 type objectHeader struct {
 	kind    int
-	size    int64 // of the data, inflated
-	at, end int64 // offset of the data, and a limit of its end
+	size    int64 // bytes of the inflated data
+	at, end int64 // offset of the data; and of its end, or of the end of the pack if exact is not set
 	exact   bool  // end is exactly the end of the data
-	base    int64 // offset of the base of a delta
+	base    int64 // offset of the base, if the object is a delta
 }
 
 // head parses the header of the object at an offset.
@@ -169,13 +168,14 @@ func (p *pack) head(off int64) (h objectHeader, err error) {
 }
 
 const (
-	maxChain    = 4095      // deltas in a chain, as in git
-	maxVerified = 256 << 20 // bytes of an object that is built from deltas to be verified
+	maxChain    = 4095      // deltas in a chain, or tags in one, as git has for deltas; more are an error
+	maxVerified = 256 << 20 // bytes of an object that is built from deltas; a larger one is not verified
 	maxCache    = 64 << 20  // bytes of pack.cache
 )
 
-// read reads the object at an offset, with at most limit bytes, and applies its chain of
-// deltas. It subtracts from left the sizes of all data that it inflates or makes.
+// read reads the object at an offset and applies its chain of deltas. It returns errTooLong if
+// the object or a delta has more than limit bytes, or if left is used up: from left it
+// subtracts the sizes of all data that it inflates or makes.
 func (p *pack) read(off, limit int64, left *int64) (o object, err error) {
 	var offs []int64
 	var heads []objectHeader
@@ -218,14 +218,14 @@ func (p *pack) read(off, limit int64, left *int64) (o object, err error) {
 	return o, nil
 }
 
-// packedObject is the id and the offset of an object in a pack.
 type packedObject struct {
 	id  string
 	off int64
 }
 
-// layout lists the objects of a pack by offset. It returns an error unless the index has
-// all objects of the pack, each at a different offset, the first directly after the header.
+// layout lists the objects of a pack by offset, and sets p.ends. It returns an error unless
+// the index has all objects of the pack, each at a different offset, the first directly after
+// the header.
 func (p *pack) layout() ([]packedObject, error) {
 	if err := p.load(); err != nil {
 		return nil, err
@@ -268,8 +268,9 @@ func (p *pack) layout() ([]packedObject, error) {
 	return at, nil
 }
 
-// verify hashes each object of a pack, in the order of offsets: most deltas follow their
-// base, which is then still in the cache.
+// verify hashes each object of a pack, in the order of offsets, because most deltas follow
+// their base, which is then still in the cache. It returns errTooLong if the pack or an object
+// exceeds a limit, or if left is used up.
 func (p *pack) verify(ctx context.Context, left *int64) error {
 	if p.count() > maxObjects || p.pack.size > maxPack {
 		return errTooLong

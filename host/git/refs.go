@@ -13,14 +13,13 @@ import (
 )
 
 const (
-	maxRefs  = 10_000
-	maxPaths = 16       // nested directories of a reference
-	maxRef   = 64 << 10 // bytes of a reference
-	maxLog   = 16 << 20 // bytes of packed-refs, or of a reflog
+	maxRefs  = 10_000   // references, or ids in changed files; with more, the result is incomplete
+	maxPaths = 16       // nested directories of references; deeper ones are skipped
+	maxRef   = 64 << 10 // bytes of a reference; a longer one is unreadable
+	maxLog   = 16 << 20 // bytes of packed-refs, or of a reflog or other file with ids; else not read
 )
 
-// Unreadable replaces the content of a reference that git would not accept or that cannot
-// be read.
+// Unreadable stands for the content of a reference that cannot be read or is empty.
 const Unreadable = "?"
 
 // ref returns the content of a reference in normal form (see normalRef); empty: there is none.
@@ -31,7 +30,7 @@ func (d *dir) ref(s side, name string) string {
 	return d.refIn(s, d.common, name)
 }
 
-// refIn returns the content of a reference in the git directory in, like ref.
+// refIn returns the content of the reference in the git directory in, like ref.
 func (d *dir) refIn(s side, in, name string) string {
 	v, err := d.files.version(s, d.top, path.Join(in, name))
 	if err == nil && (v == nil || v.Mode.IsDir()) {
@@ -45,7 +44,7 @@ func (d *dir) refIn(s side, in, name string) string {
 	return Unreadable
 }
 
-// normalRef returns the normal form of a reference's content: without surrounding blanks, and
+// normalRef returns the normal form of a reference's content: without blanks at its end, and
 // without text after an id.
 func normalRef(text string) string {
 	text = strings.TrimRight(text, blanks)
@@ -62,7 +61,7 @@ func normalRef(text string) string {
 
 const blanks = " \t\n\v\f\r"
 
-// packed returns the ids in packed-refs, by the name of the reference.
+// packed returns the ids (hexadecimal) in packed-refs on a side, by the name of the reference.
 func (d *dir) packed(s side) map[string]string {
 	if d.packedIDs[s] == nil {
 		d.packedIDs[s] = map[string]string{}
@@ -113,8 +112,8 @@ func (d *dir) changedRefs() (refs []Ref) {
 	return refs
 }
 
-// refs returns the ids of all references, of HEAD in all worktrees, and of all stashes on a
-// side.
+// refs returns the ids of all references on a side, of HEAD in all worktrees, and of all
+// stashes. It leaves out references beyond maxRefs.
 func (d *dir) refs(s side) map[string]bool {
 	names := map[string]bool{"HEAD": true}
 	for name := range d.packed(s) {
@@ -194,8 +193,9 @@ func (d *dir) changedIDs() (now, were map[string]bool, more bool) {
 	return now, were, more || len(now) > maxRefs
 }
 
-// withoutMessages removes texts that a person has written, because they may name ids that
-// do not exist. Of a reflog it keeps only the two ids of each line.
+// withoutMessages removes texts that a person has written, because they may name ids that do
+// not exist. in is the first part of the file's path in the git directory, name its last. Of
+// a reflog only the two ids of each line remain.
 func withoutMessages(in, name, text string) string {
 	switch {
 	case slices.Contains([]string{"COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "message"}, name):
@@ -210,8 +210,8 @@ func withoutMessages(in, name, text string) string {
 	return strings.Join(ids, " ")
 }
 
-// removedMessages returns the messages of the entries that a reflog has lost. ok is false
-// if the reflog cannot be read.
+// removedMessages returns the messages of the entries that are in the reflog was but not in
+// is. ok is false if a reflog cannot be read.
 func removedMessages(was, is *tool.Version) (lines []string, ok bool) {
 	if was == nil {
 		return nil, true
@@ -247,5 +247,5 @@ func withoutFirstID(line string) string {
 	return rest
 }
 
-// Hex returns an id in hexadecimal digits.
+// Hex returns an id (bytes) in hexadecimal digits.
 func Hex(id string) string { return hex.EncodeToString([]byte(id)) }

@@ -12,28 +12,28 @@ import (
 	"github.com/stockade-dev/stockade/host/git/format"
 )
 
-// Limits of objects.
+// Limits of objects. Beyond them, a file is not verified, or an object not read.
 const (
 	maxObjects = 400_000  // objects in a pack
 	maxPack    = 1 << 30  // bytes of a pack
 	maxParsed  = 16 << 20 // bytes of an object that is read into memory
 )
 
-// budget holds the numbers of bytes and objects that may still be read for one change set.
+// budget holds what may still be read for one change set.
 type budget struct {
-	bytes   int64 // inflated bytes of objects
-	files   int64 // bytes of files of the worktree that are compared
-	index   int64 // bytes of indexes, and of the names in them
-	commits int64 // number of commits
-	trees   int64 // number of trees
-	blobs   int64 // bytes of blobs whose content is shown
+	bytes   int64 // remaining inflated bytes of objects
+	files   int64 // remaining bytes of files of the worktree that are compared
+	index   int64 // remaining bytes of indexes, and of the names in them
+	commits int64 // remaining number of commits
+	trees   int64 // remaining number of trees
+	blobs   int64 // remaining bytes of blobs whose content is shown
 }
 
 func newBudget() *budget {
 	return &budget{bytes: 1 << 30, files: 1 << 30, index: 128 << 20, commits: 20_000, trees: 20_000, blobs: 64 << 20}
 }
 
-// spend subtracts n from left and returns true, or returns false if left is less.
+// spend subtracts n from left and returns true, or returns false if left is less than n.
 func spend(left *int64, n int64) bool {
 	if n > *left {
 		return false
@@ -50,11 +50,11 @@ var errMissing = errors.New("it is not there")
 // store reads the objects of a repository, before and after the change set.
 type store struct {
 	files       *files
-	top         string // the directory of the host outside of which nothing is read
-	dir         string // the directory objects
-	hashSize    int    // bytes of an id
-	packs       []*pack
-	packsOpened bool // openPacks was called
+	top         string  // the directory of the host outside of which nothing is read
+	dir         string  // the path of the repository's directory objects
+	hashSize    int     // bytes of an id
+	packs       []*pack // the packs of both sides
+	packsOpened bool    // openPacks was called
 	z           inflater
 }
 
@@ -70,7 +70,7 @@ func (s *store) close() {
 	}
 }
 
-// openPacks opens all packs of both sides, once.
+// openPacks opens all packs of both sides, once. It skips packs that cannot be opened.
 func (s *store) openPacks() {
 	if s.packsOpened {
 		return
@@ -90,7 +90,7 @@ func (s *store) openPacks() {
 	}
 }
 
-// path returns the path of a loose object.
+// path returns the path that an object has as a loose object.
 func (s *store) path(id string) string {
 	name := hex.EncodeToString([]byte(id))
 	return path.Join(s.dir, name[:2], name[2:])
@@ -104,7 +104,7 @@ func (s *store) looseID(name string) (id string, ok bool) {
 	return id, inside && ok && rel[2] == '/'
 }
 
-// hasPack reports whether a pack exists on a side.
+// hasPack reports whether a pack of s.packs exists on a side.
 func (s *store) hasPack(p *pack, at side) bool {
 	return !slices.ContainsFunc([]string{".idx", ".pack"}, func(end string) bool {
 		c := s.files.changed[p.path+end]
@@ -124,7 +124,8 @@ func (s *store) has(at side, id string) bool {
 	})
 }
 
-// missing returns the number of objects that the repository has lost.
+// missing returns the number of objects that the repository had before the change set and does
+// not have after it. If ctx ends, the number is too low.
 func (s *store) missing(ctx context.Context) (n int) {
 	gone := map[string]bool{}
 	for name, c := range s.files.changed {
@@ -148,8 +149,8 @@ func (s *store) missing(ctx context.Context) (n int) {
 	return n
 }
 
-// read reads an object of at most limit bytes. It returns an error if the object's hash is
-// not its id.
+// read reads an object of either side, with at most limit bytes. It returns errMissing if
+// there is none, errTooLong beyond limit or the budget, and an error for a wrong hash.
 func (s *store) read(id string, limit int64) (o object, err error) {
 	if len(id) != s.hashSize {
 		return o, errMissing
@@ -193,7 +194,7 @@ func (s *store) loose(id string, limit int64) (o object, err error) {
 	return o, errMissing
 }
 
-// peel reads an object. If the object is a tag, it follows the tag to an object of another kind.
+// peel reads an object. It follows a tag to an object of another kind, whose id it returns.
 func (s *store) peel(id string) (_ string, o object, err error) {
 	for range maxChain {
 		o, err = s.read(id, maxParsed)
@@ -227,7 +228,7 @@ func (s *store) commit(id string) (*commit, error) {
 	return c, nil
 }
 
-// tree reads a tree. An empty id stands for an empty tree.
+// tree returns the entries of a tree, by name. An empty id stands for an empty tree.
 func (s *store) tree(id string) (map[string]entry, error) {
 	if id == "" {
 		return nil, nil

@@ -11,13 +11,15 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// IntegrityError is returned for a file that would make git find a wrong object under some
-// id, or an object that was not verified.
+// IntegrityError is returned for a file that is damaged, or through which git would find a
+// wrong object under some id, or an object that was not verified. A file that exceeds a limit
+// or has an unknown format is no error; it is in [Dir.Unseen].
 type IntegrityError struct{ Path, Problem string }
 
 func (l *IntegrityError) Error() string { return fmt.Sprintf("%s: %s", l.Path, l.Problem) }
 
-// verify hashes all new objects. unseen are files that exceed a limit or have an unknown format.
+// verify hashes the objects in all new or changed files of s.dir. unseen lists the files that
+// exceed a limit or have an unknown format.
 func (s *store) verify(ctx context.Context) (unseen []string, err error) {
 	var names []string
 	for name, c := range s.files.changed {
@@ -42,7 +44,8 @@ func (s *store) verify(ctx context.Context) (unseen []string, err error) {
 	return unseen, nil
 }
 
-// verifyFile verifies one file. It skips files in which git never looks for objects.
+// verifyFile verifies one file. It skips files in which git never looks for objects, and packs
+// in done, to which it adds.
 func (s *store) verifyFile(ctx context.Context, name string, done map[string]bool) error {
 	now := s.files.changed[name][after]
 	if now.Mode&fs.ModeSymlink != 0 {
@@ -62,8 +65,8 @@ func (s *store) verifyFile(ctx context.Context, name string, done map[string]boo
 	return s.verifyPack(ctx, base)
 }
 
-// verifyPack verifies a pack and its index. It returns an error if either was replaced
-// under the same name, or if older files already describe a new pack.
+// verifyPack verifies a pack and its index. It returns an IntegrityError also if either was
+// replaced under the same name, or if older files already describe a new pack.
 func (s *store) verifyPack(ctx context.Context, base string) error {
 	p, err := s.openPack(after, base)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,7 +111,6 @@ func (s *store) verifyPack(ctx context.Context, base string) error {
 	return p.verify(ctx, &s.files.left.bytes)
 }
 
-// verifyLoose hashes a loose object.
 func (s *store) verifyLoose(name, id string, v *tool.Version) error {
 	f, kind, size, err := s.z.openLoose(v)
 	var is string

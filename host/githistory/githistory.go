@@ -1,11 +1,10 @@
-// Package githistory stores what was found in the histories of git repositories, and lists
-// the paths with contents of a repository. It reads no objects: the guest git does that in
-// the sandbox, because a repository can come from a stranger. A result is stored with the
-// state of the references at that time.
+// Package githistory stores the results of searching the histories of git repositories for
+// secrets, and lists the paths with contents of a repository. It reads no objects: the guest
+// git does that in the sandbox, because a repository can come from a stranger. A result is
+// stored with the state of the references at that time.
 //
 // If something in a history looks like a secret, the result holds as long as the repository
-// has the same directory of objects: an object that no reference reaches any more can still
-// be read there.
+// has the same directory of objects: an object that no reference reaches can still be read.
 package githistory
 
 import (
@@ -31,15 +30,15 @@ import (
 type Store struct {
 	dir string                    // empty: results are kept in memory only
 	mu  sync.Mutex                // guards of
-	of  map[string]policy.History // results by repository; nil: not read yet
+	of  map[string]policy.History // results by the common git directory of the repository; nil: not read yet
 }
 
 // New returns the store of the results in a directory, which is created when it is needed.
-// If dir is empty, results are kept in memory.
+// If dir is empty, results are kept in memory only.
 func New(dir string) *Store { return &Store{dir: dir} }
 
 // load reads the stored results at its first call, and removes those of repositories that
-// are gone. The caller holds s.mu.
+// do not exist any more. The caller holds s.mu.
 func (s *Store) load() {
 	if s.of != nil {
 		return
@@ -65,8 +64,8 @@ func (s *Store) load() {
 }
 
 // Lookup returns the result for a repository in its present state. repository is its common
-// git directory. ok is false if the repository must be searched. If its state is unknown,
-// the result is not Whole.
+// git directory. ok is false if the repository must be searched; the result then has the state
+// for [Store.Save]. If the present state is unknown, the result is not Whole.
 func (s *Store) Lookup(repository string) (_ policy.History, ok bool) {
 	objects, state := objectsOf(repository), stateOf(repository)
 	now := policy.History{Repository: repository, At: objects + state}
@@ -85,8 +84,9 @@ func (s *Store) Lookup(repository string) (_ policy.History, ok bool) {
 	return k, true
 }
 
-// Save stores the JSON that a guest has found in a repository. as is the repository and its
-// state.
+// Save stores the JSON that a guest has found in a repository; with invalid JSON, an empty
+// result. as is a result of [Store.Lookup], which has the repository and its state. The error
+// is that of writing the file.
 func (s *Store) Save(as policy.History, found []byte) error {
 	var k policy.History
 	if json.Unmarshal(found, &k) != nil {
@@ -127,7 +127,7 @@ func (s *Store) WithSecrets(shown func(repository string) bool) (out []string) {
 	return out
 }
 
-// objectsOf identifies the directory of objects of a repository; empty if it has none.
+// objectsOf identifies the directory of objects of a repository; empty if it cannot be found.
 func objectsOf(repository string) string {
 	name := filepath.Join(repository, "objects")
 	st, err := os.Stat(name)
@@ -139,12 +139,12 @@ func objectsOf(repository string) string {
 }
 
 // maxEntries limits the files and directories that are read for the state of a repository;
-// tests lower it.
+// with more, the state is unknown. Tests lower it.
 var maxEntries = 50_000
 
 // stateOf returns a hash of the state of a repository's references and indexes: of the
 // names, inodes, sizes and times of their files. Reflogs are left out, because they change
-// with their references. Empty: there are more than maxEntries files.
+// with their references. Empty: unknown, because there are more than maxEntries files.
 func stateOf(repository string) string {
 	sum := sha256.New()
 	for _, dir := range alternates(repository) {
@@ -177,12 +177,12 @@ func stateOf(repository string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// contentNames holds the names in a git directory that hold contents of files: directories,
-// a patch, and the message of a commit.
+// contentNames holds the names in a git directory under which contents of files lie:
+// directories, a patch, and the message of a commit.
 var contentNames = []string{"objects", "lfs", "annex", "rr-cache", "lost-found", "rebase-apply", "rebase-merge/patch", "COMMIT_EDITMSG"}
 
-// ContentPaths lists the directories and files that hold contents of a repository, and the
-// directories from which it borrows objects. Their paths have no symbolic links.
+// ContentPaths lists the directories and files that exist and hold contents of a repository,
+// and the directories from which it borrows objects. Their paths have no symbolic links.
 func ContentPaths(repository string) (out []string) {
 	names := alternates(repository)
 	for _, dir := range gitDirs(repository) {
@@ -198,11 +198,12 @@ func ContentPaths(repository string) (out []string) {
 	return out
 }
 
-// maxWorktrees limits the linked worktrees of a repository that are examined; tests lower it.
+// maxWorktrees limits the linked worktrees of a repository that are examined. With more,
+// [WorktreeRoots] reports that its list is incomplete. Tests lower it.
 var maxWorktrees = 1000
 
 // gitDirs returns the git directories of all worktrees, the common one first. If there are too
-// many worktrees, it returns one more than [maxWorktrees].
+// many linked worktrees, it returns one more than [maxWorktrees] of them.
 func gitDirs(repository string) []string {
 	dirs := []string{repository}
 	name := filepath.Join(repository, "worktrees")
@@ -238,8 +239,8 @@ func alternates(repository string) (out []string) {
 }
 
 // CommonDir returns the common git directory of a repository. name is a git directory, or a
-// file .git that names one. repository is empty if there is none. top is the directory of
-// the main worktree; empty: the name does not tell.
+// file .git that names one. repository is empty if there is none. top is the directory of the
+// main worktree; empty: name does not show it.
 func CommonDir(name string) (repository, top string) {
 	if filepath.Base(name) == ".git" {
 		top = filepath.Dir(name)
@@ -263,8 +264,8 @@ func CommonDir(name string) (repository, top string) {
 
 // WorktreeRoots lists the top directories of all worktrees of a repository: those in main,
 // the one that its location or its configuration names, and the linked ones. ok is false if
-// there may be others, so that its files can be anywhere. Included configurations are not
-// read: with one, ok is false.
+// the list may be incomplete, so that files of the repository can be anywhere. Included
+// configurations are not read: with one, ok is false.
 func WorktreeRoots(repository string, main ...string) (tops []string, ok bool) {
 	add := func(top string) { tops = append(tops, filepath.Dir(ResolveParents(filepath.Join(top, ".git")))) }
 	for _, top := range main {
@@ -303,9 +304,9 @@ func WorktreeRoots(repository string, main ...string) (tops []string, ok bool) {
 	return tops, ok
 }
 
-// HiddenPaths lists the hidden paths of a repository, relative to the top of any of its
-// worktrees. main and linked are two of the tops, or empty. ok is false if some worktrees
-// are unknown.
+// HiddenPaths lists the paths of hidden that lie in a worktree of a repository, relative to
+// the top of this worktree. main and linked are the tops of two worktrees, or empty. ok is
+// false if some worktrees are unknown.
 func HiddenPaths(repository, main, linked string, hidden []string) (found []string, ok bool) {
 	tops, ok := WorktreeRoots(repository, main)
 	ok = ok && len(tops) > 0
@@ -322,7 +323,8 @@ func HiddenPaths(repository, main, linked string, hidden []string) (found []stri
 	return found, ok
 }
 
-// ResolveParents returns a path without symbolic links in its directories, which need not exist.
+// ResolveParents returns name with the symbolic links in its directory resolved; name's last
+// part and missing directories stay as they are.
 func ResolveParents(name string) string {
 	dir := filepath.Dir(name)
 	if dir == name {
@@ -335,15 +337,14 @@ func ResolveParents(name string) string {
 	return filepath.Join(real, filepath.Base(name))
 }
 
-// firstLine returns the first line of a file; empty if it cannot be read.
+// firstLine returns the first line of a file; empty if the file cannot be read.
 func firstLine(name string) string {
 	text, _ := readSmallFile(name)
 	line, _, _ := strings.Cut(text, "\n")
 	return strings.TrimRight(line, "\r")
 }
 
-// readSmallFile reads a regular file of at most 1 MiB, such as one in which git finds
-// another directory.
+// readSmallFile reads a regular file of at most 1 MiB; for any other it returns an error.
 func readSmallFile(name string) (string, error) {
 	const limit = 1 << 20
 	st, err := os.Stat(name)

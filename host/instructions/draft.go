@@ -12,20 +12,21 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Limits of a draft.
+// Limits of a draft; others are left out.
 const (
 	maxListed  = 20   // commands of one kind, and directories that are listed
-	maxEntries = 1000 // entries of the directory that are read
+	maxEntries = 1000 // entries of the project's directory that are read
 )
 
-// plainName matches names that a draft may show: those that need no quotes, neither in a
-// shell nor in Markdown.
+// plainName matches names that a draft may show: those that need no quotes in a shell or in
+// Markdown.
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,39}$`) })
 
 // makeTarget matches a rule of a makefile. Its first group is the target.
 var makeTarget = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^([A-Za-z0-9][A-Za-z0-9_.-]*):([^=]|$)`) })
 
-// builds holds files that show the language of a project, and return the commands that build it.
+// builds lists files that show the language of a project, each with a function that returns the
+// commands to build the project from the text of the file; nil: none are known.
 var builds = []struct {
 	file, language string
 	commands       func(text string) []string
@@ -71,8 +72,9 @@ func npmScripts(text string) []string {
 	return out
 }
 
-// Draft returns a first AGENTS.md for the project in a directory. It has the languages,
-// commands and directories that can be found without a model, and placeholders for the rest.
+// Draft returns a first AGENTS.md for the project in a directory. It has the languages, commands
+// and directories that can be found without a model, and placeholders for the rest. The error is
+// that of reading the directory.
 func Draft(dir string) (string, error) {
 	root, _, err := rootedfs.Open(dir)
 	if err != nil {
@@ -120,7 +122,7 @@ func Draft(dir string) (string, error) {
 	return s.String(), nil
 }
 
-// directories returns the names of the project's directories, except hidden ones.
+// directories returns the names of the directories in the project's directory, except hidden ones.
 func directories(root rootedfs.Root) (out []string, err error) {
 	f, err := root.Open(".")
 	if err != nil {

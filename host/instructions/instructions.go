@@ -1,10 +1,10 @@
-// Package instructions reads a project's instructions for agents: AGENTS.md at the root of
-// the workspace, or CLAUDE.md if there is none.
+// Package instructions reads a project's instructions for agents: AGENTS.md at the root of the
+// workspace, or CLAUDE.md if there is none.
 //
-// The text comes from the project's authors. It goes to a model as data, and no decision
-// depends on it: see RATIONALE, "Why does AGENTS.md need no trust?" The file is read like
-// that of a stranger: it must be a regular file in that directory and not a link, its size
-// is limited, and hidden characters are replaced by visible codes.
+// The text comes from the project's authors. It goes to a model as data, and no decision depends
+// on it: see RATIONALE, "Why does AGENTS.md need no trust?" The file is read like that of a
+// stranger: it must be a regular file in that directory and not a link, its size is limited, and
+// hidden characters are replaced by visible codes.
 //
 //	f, err := instructions.Read(workspace, 0) // f.Name is empty if there is none
 package instructions
@@ -25,27 +25,26 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// Names holds the names of the file. The first one that can be read is used.
+// Names holds the possible names of the file. The first that can be read is used.
 var Names = []string{"AGENTS.md", "CLAUDE.md"}
 
-// MaxBytes limits the bytes that are read of the file, and those of its text.
+// MaxBytes limits the bytes that are read of the file, and its text; the rest is cut off.
 const MaxBytes = 32 << 10
 
-// File is the result of a read.
+// File is the result of [Read].
 type File struct {
 	Name  string // name of the file; empty: there is none
 	Bytes int64  // size of the file
-	// Text is the text of the file, or of its first lines. Hidden characters, except line
-	// ends and tabs, are replaced by codes such as <U+200B>, and invalid bytes by codes
-	// such as <0x9B>.
+	// Text is the text of the file, or of its first lines. Hidden characters, except line ends and
+	// tabs, are replaced by codes such as <U+200B>, and invalid bytes by codes such as <0x9B>.
 	Text        string
-	HiddenCount int // number of replaced characters and bytes
-	NextLine    int // number of the first line that is not in Text; 0: Text is complete
+	HiddenCount int // number of characters and bytes that codes replace in Text
+	NextLine    int // number of the first line that is not in Text, from 1; 0: Text is complete
 }
 
-// Read reads the file in a directory. limit is the number of bytes that are read of it, and
-// that its text may have; 0 is [MaxBytes]. If a file exists but none can be read, it
-// returns an error.
+// Read reads the file in a directory. limit is the number of bytes that are read of it, and that
+// its text may have, at most and by default (0) [MaxBytes]. If a file exists but none can be
+// read, it returns an error.
 func Read(dir string, limit int) (File, error) {
 	root, _, err := rootedfs.Open(dir)
 	if err != nil {
@@ -123,8 +122,7 @@ func read(root rootedfs.Root, name string, limit int) (File, error) {
 	return out, nil
 }
 
-// open opens a file, but not through a link. Not every root can detect a link when it opens
-// the file.
+// open opens a file, but not through a link. Not every root detects links when it opens a file.
 func open(root rootedfs.Root, name string) (*os.File, error) {
 	f, err := root.OpenNoSymlinks(name, os.O_RDONLY)
 	if !errors.Is(err, syscall.ELOOP) {
@@ -146,10 +144,10 @@ func open(root rootedfs.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// escapeHidden returns a text whose hidden characters are replaced by codes: a model must
-// not read text that a person does not see. The text has at most limit bytes. Because a
-// code is longer than its character, it may cover only a part of data: n is the number of
-// bytes of data in it.
+// escapeHidden returns a text whose hidden characters are replaced by codes: a model must not
+// read text that a person does not see. The text has at most limit bytes, and so covers perhaps
+// only the first n bytes of data, because a code is longer than its character. hidden is the
+// number of codes.
 func escapeHidden(data []byte, limit int) (text string, hidden, n int) {
 	var b strings.Builder
 	var last rune
@@ -176,6 +174,5 @@ func escapeHidden(data []byte, limit int) (text string, hidden, n int) {
 	return b.String(), hidden, n
 }
 
-// emoji is the variation selector that shows the symbol before it as a picture. Editors
-// insert it.
+// emoji is the variation selector that shows the symbol before it as a picture. Editors insert it.
 const emoji = '\uFE0F'

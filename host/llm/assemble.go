@@ -13,21 +13,21 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on one reply, which comes from the network. A reply over a limit is a
-// [ProviderError] that is not retryable, with one exception: a call over MaxArgumentBytes
-// or MaxReplyArgumentBytes only loses its arguments, see [FunctionData.DroppedBytes].
+// Limits on one reply, which comes from the network. A reply over a limit is a [ProviderError]
+// that is not retryable, with one exception: a call over MaxArgumentBytes or
+// MaxReplyArgumentBytes only loses its arguments, see [FunctionData.DroppedBytes].
 const (
-	MaxTextBytes          = 4 << 20 // text of one reply
-	MaxReasoningBytes     = 4 << 20 // reasoning of one reply; provider data may have as many bytes again
-	maxParts              = 1000    // parts of one reply, not counting its calls
-	MaxArgumentBytes      = 2 << 20 // arguments of one call
-	MaxReplyArgumentBytes = 4 << 20 // arguments of all the calls of one reply
-	maxDroppedBytes       = 64 << 20
-	MaxCalls              = 128 // calls of one reply
+	MaxTextBytes          = 4 << 20  // bytes of the texts of one reply
+	MaxReasoningBytes     = 4 << 20  // bytes of the reasoning of one reply; as many again of provider data
+	maxParts              = 1000     // parts of one reply, not counting its calls
+	MaxArgumentBytes      = 2 << 20  // bytes of the arguments of one call
+	MaxReplyArgumentBytes = 4 << 20  // bytes of the arguments of all calls of one reply
+	maxDroppedBytes       = 64 << 20 // bytes of dropped arguments of all calls of one reply
+	MaxCalls              = 128      // calls of one reply
 )
 
-// Limits on a name and an id. A longer one cannot be ours. A longer name is cut, which
-// makes it the name of an unknown tool; a longer id is replaced.
+// Limits on a name and an id, in bytes; no tool and no id of ours is longer. A longer name is cut,
+// which makes it the name of an unknown tool; a longer id is replaced.
 const (
 	maxNameBytes = 256
 	maxIDBytes   = 256
@@ -36,17 +36,18 @@ const (
 // Reply is one whole answer of a model.
 type Reply struct {
 	Text string
-	// Calls are sorted by their beginning in the answer. Ids are unique within the
-	// reply, and arguments are never empty.
+	// Calls are sorted by their beginning in the answer. Ids are unique within the reply, and
+	// arguments are never empty.
 	Calls []CallData
-	// Parts hold the answer in its order if it has more than a text and calls; else nil.
-	// The n-th call part stands for the n-th of Calls.
+	// Parts holds the answer in its order if it has more than a text and calls; else nil. The n-th
+	// call part stands for the n-th of Calls.
 	Parts  []Part
 	Finish FinishReason // empty: the answer is not complete
 	Usage  Usage
 }
 
-// Messages returns the messages of the reply: one for each text and for each call.
+// Messages returns the messages of the reply: one for each text and for each call. Reasoning is in
+// the message that follows it.
 func (r Reply) Messages() []Message {
 	parts := r.Parts
 	if parts == nil {
@@ -82,23 +83,22 @@ func (r Reply) Messages() []Message {
 	return out
 }
 
-// Assembler makes a [Reply] of the deltas of one answer. The zero value is ready; set the
-// exported fields before the first Add. It is for one goroutine.
+// Assembler makes a [Reply] of the deltas of one answer. The zero value is ready; set the exported
+// fields before the first Add. It is for one goroutine.
 type Assembler struct {
-	// Provider names the provider in errors; "model" when empty.
-	Provider string
-	// NewID returns an id for a call that has none, or that has the id of another call. Nil:
-	// ids are "call_" and random letters.
+	Provider string // name of the provider in errors; empty: "model"
+	// NewID returns an id for a call that has none, or that has the id of another call. Nil: ids
+	// are "call_" and random letters.
 	NewID func() string
 
 	parts             []part
-	calls             []*callParts       // in order of first appearance
-	byIndex           map[int]*callParts // by [CallDelta.Index]; a map, because the network may send any number
-	textBytes         int                // bytes of all texts
-	reasoningBytes    int                // bytes of all reasoning
-	providerDataBytes int
-	argBytes          int // bytes of the arguments of all calls
-	droppedBytes      int // bytes of arguments that were dropped, of all calls
+	calls             []*callParts       // calls in the order of their first pieces
+	byIndex           map[int]*callParts // calls by [CallDelta.Index], which may be any number
+	textBytes         int                // bytes of all texts so far
+	reasoningBytes    int                // bytes of all reasoning so far
+	providerDataBytes int                // bytes of all provider data so far
+	argBytes          int                // bytes of the arguments of all calls so far
+	droppedBytes      int                // bytes of arguments of all calls that were dropped
 	finish            FinishReason
 	usage             Usage
 	err               error
@@ -115,12 +115,12 @@ type part struct {
 type callParts struct {
 	id, name     string
 	args         []byte
-	droppedBytes int // bytes of arguments that were dropped; 0: args are complete
+	droppedBytes int // bytes of the call's arguments that were dropped; 0: args are complete
 	providerData *ProviderData
 }
 
-// Add adds one delta. It returns a *ProviderError if the reply exceeds a limit. All later
-// calls return the same error, until a delta with Restart begins a new reply.
+// Add adds one delta. It returns a *ProviderError if the reply exceeds a limit. All later calls
+// return the same error, until a delta with Restart begins a new reply.
 func (a *Assembler) Add(d Delta) error {
 	if d.Restart != nil {
 		*a = Assembler{Provider: a.Provider, NewID: a.NewID}
@@ -157,9 +157,9 @@ func (a *Assembler) Add(d Delta) error {
 	return nil
 }
 
-// openPart returns the part to which more text or provider data of the type is added: the
-// last one, or nil if the last one has another type or has ended. Calls do not end a text,
-// because servers send both at once in any order.
+// openPart returns the part to which more text or provider data of the type is added: the part at
+// the end of the reply so far, or nil if that has another type or is closed by provider data.
+// Calls do not end a text, because servers send both at once in any order.
 func (a *Assembler) openPart(typ PartType) *part {
 	for i := range slices.Backward(a.parts) {
 		if p := &a.parts[i]; p.typ == typ && p.providerData == nil {
@@ -171,7 +171,7 @@ func (a *Assembler) openPart(typ PartType) *part {
 	return nil
 }
 
-// add begins a new part.
+// add begins a new part. It returns an error if there are too many.
 func (a *Assembler) add(p part) error {
 	if len(a.parts)-len(a.calls) >= maxParts {
 		return a.tooMuch("more than %d parts", maxParts)
@@ -256,8 +256,8 @@ func (a *Assembler) tooMuch(format string, args ...any) error {
 	return a.err
 }
 
-// Reply returns the reply so far. A reply without Finish is not complete, and its calls
-// must not be carried out: their arguments may be cut.
+// Reply returns the reply so far. A reply without Finish is not complete, and its calls must not
+// be carried out: their arguments may be cut.
 func (a *Assembler) Reply() Reply {
 	r := Reply{Finish: a.finish, Usage: a.usage}
 	a.assignCallIDs()
@@ -292,8 +292,8 @@ func (a *Assembler) Reply() Reply {
 }
 
 // InferFinish returns the finish reason of an answer that ended without a reason. Empty: the
-// answer is not complete, because it has neither a text nor calls, or because the arguments
-// of a call are not complete JSON.
+// answer is not complete, because it has neither a text nor calls, or because the arguments of a
+// call are not complete JSON.
 func (a *Assembler) InferFinish() FinishReason {
 	r := a.Reply()
 	for i, c := range r.Calls {
@@ -338,15 +338,15 @@ func (a *Assembler) assignCallIDs() {
 	}
 }
 
+// Limits of a summary of a call, in characters; what is longer is cut.
 const (
 	maxSummaryRunes = 200
-	maxValueRunes   = 80
+	maxValueRunes   = 80 // characters of the value of one argument
 )
 
 // CallSummary describes a call for a person in one line of at most 200 characters, such as
-// `glob(pattern="*.c", path="src/")`. The arguments are in the model's order. Long values
-// are cut, and characters that a terminal does not print are escaped. Arguments that are
-// not JSON are quoted.
+// `glob(pattern="*.c", path="src/")`. The arguments are in the model's order. It cuts long
+// values, escapes characters that a terminal does not print, and quotes what is no JSON.
 func CallSummary(name, arguments string) string {
 	label := printable(Truncate(name, 64))
 	if label == "" {
@@ -394,7 +394,7 @@ func summarizeValue(value json.RawMessage) string {
 	return printable(Truncate(compact.String(), maxValueRunes))
 }
 
-// Truncate returns at most the first n characters of s. If more are cut, the last one is "…".
+// Truncate returns s if it has at most n characters, else its first n-1 characters and "…".
 func Truncate(s string, n int) string {
 	count := 0
 	last := 0 // where the n-th character starts

@@ -14,7 +14,7 @@ import (
 // CallAsText is the name of the brief that tells a model that it has written a call as text.
 const CallAsText = "call_as_text"
 
-// maxCallText limits the bytes of a text that is searched for a call.
+// maxCallText limits the bytes of a text that is searched for a call; longer ones are not.
 const maxCallText = 256 << 10
 
 // callStarts matches the beginning of a call: its first group matches the marks of a model's
@@ -28,13 +28,13 @@ var callStarts = sync.OnceValue(func() *regexp.Regexp {
 		`(?:^|>)[ \t]*([{\[]\s*[{"])`)
 })
 
-// callEnds matches the end of a call. Some servers remove its last marks.
+// callEnds matches the end of a call, from which some servers remove the last marks.
 var callEnds = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:[>})\\]`]|<parameter[= ][^<>]*>[^<]*)$") })
 
-// ToolCalledAsText returns the name of the tool that a reply calls in its text, or in its
-// reasoning if it has no text. Models do so if the server does not know their format.
-// Empty: the reply has no such call, or it only explains one: words follow the call, or the
-// call is in a code fence after words.
+// ToolCalledAsText returns the name of the tool, one of tools, that a reply calls in its text,
+// or in its reasoning if it has no text. Models do so if the server does not know their format.
+// Empty: the reply has no such call, or it only explains one: words follow the call, or the call
+// is in a code fence after words.
 func (r Reply) ToolCalledAsText(tools []tool.Definition) string {
 	text := r.Text
 	for i := 0; i < len(r.Parts) && strings.TrimSpace(r.Text) == ""; i++ {
@@ -75,7 +75,7 @@ func (r Reply) ToolCalledAsText(tools []tool.Definition) string {
 	return ""
 }
 
-// findCalledTool returns the name of the tool that a JSON value calls, in any of the forms
+// findCalledTool returns the name of the offered tool that a JSON value calls, in any of the forms
 // that models and APIs use. Empty: none.
 func findCalledTool(value any, offered func(string) bool) (called string) {
 	switch v := value.(type) {

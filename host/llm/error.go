@@ -7,7 +7,7 @@ import (
 
 // ProviderError is a failure of a provider, or of the connection to a provider.
 type ProviderError struct {
-	Provider   string        // "openai", "offline", ...
+	Provider   string        // name of the provider: "openai", "offline", ...
 	Status     int           // HTTP status; 0: there was no answer
 	Code       string        // the provider's own code, such as "insufficient_quota", or [ContextExceeded]
 	Message    string        // the provider's message, for a person; never holds a key

@@ -18,17 +18,18 @@ type Alternative struct {
 	Provider string
 	Name     string // name of the model
 	Model    Model
-	// ContextTokens and Price are zero and nil if not known.
-	ContextTokens int
-	Price         *Price
+
+	ContextTokens int    // size of the model's context; 0: not known
+	Price         *Price // nil: not known
 }
 
-// Failover returns a model that asks the model first. If this one fails and another provider may
-// succeed (see [ProviderError.CanFailOver]), it asks the others in turn. Before each of them it
-// yields a delta with Restart, like [Retry]; its Alternative is the model that is asked next.
+// Failover returns a model that asks first. If a model fails and another provider may succeed (see
+// [ProviderError.CanFailOver]), it asks the next of others. Before that it yields a delta with
+// Restart, like [Retry]; Restart.Alternative is the model that is asked next. If all have failed,
+// the error is that of the last model.
 //
-// The model that has answered gets the remaining requests of the turn. A request that ends
-// with a message of a person begins a new turn, and goes to first again.
+// The model that has answered gets the remaining requests of the turn. A request that ends with a
+// message of a person begins a new turn, and goes to first again.
 func Failover(first Model, others []Alternative) Model {
 	return &failover{first: first, others: others}
 }
@@ -68,8 +69,8 @@ func (f *failover) Stream(ctx context.Context, req Request) iter.Seq2[Delta, err
 }
 
 // CanFailOver reports whether the same request may succeed at another provider. This is so if
-// the provider is overloaded, cannot be reached, or takes no more requests of this account.
-// An error in the request, the key or a certificate is not hidden: a person has to see it.
+// the provider is overloaded, cannot be reached, or takes no more requests of this account. An
+// error in the request, the key or a certificate is not hidden: a person has to see it.
 func (e *ProviderError) CanFailOver() bool {
 	switch {
 	case e.Code == ContextExceeded:

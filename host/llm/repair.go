@@ -17,8 +17,8 @@ import (
 //   - an object within a Markdown code fence
 //   - an empty object before the real one, as some servers begin a stream
 //
-// Other arguments are returned unchanged, and the model is told. In particular a text that
-// ends too early is not completed, because the missing part could be half of a file.
+// Other arguments are returned unchanged, and the model is told. In particular a text that ends
+// too early is not completed, because the missing part could be half of a file.
 func repairArguments(arguments string) string {
 	text := strings.TrimSpace(arguments)
 	if isObject(text) {

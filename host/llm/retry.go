@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	backoff       = time.Second      // limit of the first wait; doubles with each attempt
+	backoff       = time.Second      // greatest first wait; doubles with each attempt
 	maxBackoff    = 30 * time.Second // limit of the doubling
-	maxRetryAfter = 2 * time.Minute  // limit of the wait that a provider may ask for
+	maxRetryAfter = 2 * time.Minute  // longest wait that a provider may ask for; beyond it, Retry gives up
 )
 
 // Retry returns a model that sends a request at most the given number of times. After a
 // [ProviderError] that is Retryable, it waits and sends the request again. The wait is as long
 // as the provider asks for, or else a random part of a limit that doubles ("full jitter").
 //
-// At the beginning of each wait it yields a delta with Restart, so that an interface can
-// show "next try in 2 s, 2 of 4". It does so even if the failed attempt has yielded nothing.
+// At the beginning of each wait it yields a delta with Restart, so that an interface can show
+// "next try in 2 s, 2 of 4". It does so even if the failed attempt has yielded nothing.
 //
-// If the provider asks for more than two minutes, Retry gives up: an earlier attempt would
-// only fail again. Other errors, and the error of the last attempt, are passed on
-// unchanged. When ctx ends, the error is ctx's cause.
+// If the provider asks for more than two minutes, Retry gives up: an earlier attempt would only
+// fail again. Other errors, and the error of the last attempt, are passed on unchanged. When ctx
+// ends, the error is ctx's cause.
 func Retry(model Model, attempts int) Model { return &retrier{model, attempts, rand.Float64} }
 
 type retrier struct {
 	model    Model
 	attempts int
-	rand     func() float64 // in [0, 1)
+	rand     func() float64 // returns a random number in [0, 1)
 }
 
 func (r *retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
@@ -62,8 +62,8 @@ func (r *retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 	}
 }
 
-// forwardDeltas yields the deltas of a model and returns its error. Nil: the answer is
-// complete, or the consumer has stopped.
+// forwardDeltas yields the deltas of a model and returns its error. Nil: the answer is complete,
+// or the consumer has stopped.
 func forwardDeltas(ctx context.Context, model Model, req Request, yield func(Delta, error) bool) error {
 	for d, err := range model.Stream(ctx, req) {
 		if err != nil {
@@ -76,7 +76,7 @@ func forwardDeltas(ctx context.Context, model Model, req Request, yield func(Del
 	return nil
 }
 
-// wait returns the time to wait after the failure of the given attempt.
+// wait returns the time to wait after the failure of the attempt with the given number, from 1.
 func (r *retrier) wait(failure *ProviderError, attempt int) time.Duration {
 	if failure.RetryAfter > 0 {
 		return failure.RetryAfter

@@ -41,18 +41,18 @@ type Entry struct {
 	Role  Role
 	Parts []Part
 
-	begins int  // index of its first message
-	ends   int  // index after its last message
-	whole  bool // every call has its result
+	begins int  // index of its first message in the conversation
+	ends   int  // index after its last message in the conversation
+	whole  bool // every call has a result from the conversation
 
 	mu      sync.Mutex // guards wire and version
-	wire    []byte
+	wire    []byte     // result of Encode for version; nil: none yet
 	version string
 }
 
-// Encode returns the entry in a provider's wire format, as make encodes it. The result is
-// cached until another version is asked for. A provider whose format depends on more than
-// the entry passes a new version whenever that changes.
+// Encode returns the entry in a provider's wire format, as make encodes it. The result is cached
+// until another version is asked for. A provider whose format depends on more than the entry
+// passes a new version whenever that changes.
 func (e *Entry) Encode(version string, make func(*Entry) []byte) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,19 +62,19 @@ func (e *Entry) Encode(version string, make func(*Entry) []byte) []byte {
 	return e.wire
 }
 
-// Transcript makes entries of the messages of a request. A conversation is sent again with
-// every step. Messages that are the same as in the preceding request keep their entries,
-// and so the cached wire format. The zero value is ready. A Transcript is safe for
-// concurrent use, but only useful for a single conversation.
+// Transcript makes entries of the messages of a request. A conversation is sent again with every
+// step. Messages that are the same as in the preceding request keep their entries, and so the
+// cached wire format. The zero value is ready. A Transcript is safe for concurrent use, but only
+// useful for a single conversation.
 type Transcript struct {
-	mu       sync.Mutex
-	messages []Message // of the preceding request
-	entries  []*Entry
+	mu       sync.Mutex // guards the fields below
+	messages []Message  // messages of the preceding request
+	entries  []*Entry   // entries of the preceding request
 }
 
-// Entries returns the entries of a conversation. A call gets the result that follows
-// anywhere after it, or a made-up one if there is none. A result without a call is dropped:
-// a tool's output must not be sent as words of the user.
+// Entries returns the entries of a conversation. A call gets the result that follows anywhere
+// after it, or a made-up one if there is none. A result without a call is dropped: a tool's
+// output must not be sent as words of the user.
 func (t *Transcript) Entries(messages []Message) []*Entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,14 +124,14 @@ func (e *Entry) hasCalls() bool {
 // builder makes entries of messages.
 type builder struct {
 	entries []*Entry
-	waiting map[string]resultSlot
-	inStep  bool // the last message was a text, reasoning or a call of the model
+	waiting map[string]resultSlot // places for missing results, by the id of the call in the messages
+	inStep  bool                  // the previous message was a text, reasoning or a call of the model
 }
 
 // resultSlot is the place for the result of a call.
 type resultSlot struct {
-	entry *Entry // an entry of the tool
-	part  int    // index in its Parts
+	entry *Entry // an entry with the role [RoleTool]
+	part  int    // index in entry.Parts
 }
 
 func (b *builder) add(i int, m Message) {
@@ -229,7 +229,7 @@ func (b *builder) result(i int, m Message) {
 	p.entry.ends = max(p.entry.ends, i+1)
 }
 
-// finish adds a made-up result to each call without a result.
+// finish puts a made-up result in the place of each result that is missing.
 func (b *builder) finish() {
 	for _, e := range b.entries {
 		if e.whole {
@@ -263,8 +263,8 @@ func providerDataOf(parts []Part, typ PartType) *ProviderData {
 	return nil
 }
 
-// toValidID returns an id that every API accepts. OpenAI takes at most 40 characters, and
-// Anthropic only characters of names. Another id is replaced by its hash.
+// toValidID returns id, or its hash if some API does not accept it. OpenAI takes at most 40
+// characters, and Anthropic only characters of names.
 func toValidID(id string) string {
 	if len(id) <= 40 && tool.ValidName(id) {
 		return id
@@ -277,8 +277,8 @@ func hashedID(id string) string {
 	return "call_" + hex.EncodeToString(sum[:16])
 }
 
-// toValidName turns a tool name that a model invented into a name that APIs accept.
-// Otherwise they would refuse the whole conversation from then on.
+// toValidName turns a tool name that a model invented into a name that APIs accept. Otherwise they
+// would refuse the whole conversation from then on.
 func toValidName(name string) string {
 	if tool.ValidName(name) {
 		return name
@@ -292,8 +292,8 @@ func toValidName(name string) string {
 	return cmp.Or(name[:min(len(name), 64)], "unknown")
 }
 
-// toValidArguments wraps arguments in a JSON object if they are not an object. Some APIs
-// take nothing else, and many servers of the other APIs refuse the request.
+// toValidArguments wraps arguments in a JSON object if they are not an object. Some APIs take
+// nothing else, and many servers of the other APIs refuse the request.
 func toValidArguments(args string) string {
 	if trimmed := strings.TrimSpace(args); trimmed == "" {
 		return "{}"

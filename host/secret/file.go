@@ -21,16 +21,15 @@ import (
 
 // FileOptions configures a [File].
 type FileOptions struct {
-	// Path is the file with the secrets. KeyPath is the file with its key, which is created
-	// with the first secret. They should be in different folders, so that a backup or a
-	// repository with only one of them is worth nothing.
+	// Path is the file with the secrets. KeyPath is the file with its key, which is created with
+	// the first secret. They should be in different folders, so that a backup or a repository
+	// with only one of them is worth nothing.
 	Path, KeyPath string
-	// AskPassphrase asks a person for the passphrase, twice if anew is set. It is called
-	// once, when a file with a passphrase is first opened. Nil: nobody can be asked.
+	// AskPassphrase asks a person for the passphrase; with anew, for a new one, twice. It is
+	// called when a file with a passphrase is first opened, and again after a wrong passphrase.
+	// Nil: nobody can be asked.
 	AskPassphrase func(ctx context.Context, anew bool) ([]byte, error)
-	// UsePassphrase protects a new file with a passphrase instead of a key file. An
-	// existing file stays as it is.
-	UsePassphrase bool
+	UsePassphrase bool // protect a new file with a passphrase instead of a key file; an existing file stays as it is
 }
 
 // File keeps secrets in an encrypted file. It is safe for concurrent use; processes that write
@@ -40,10 +39,10 @@ type File struct {
 
 	mu     sync.Mutex // guards the fields below
 	key    []byte     // nil: not read or derived yet
-	origin origin     // of the key
+	origin origin     // source of key
 }
 
-// NewFile returns a store. It does not read the file yet.
+// NewFile returns a store in a file, which it does not read yet.
 func NewFile(opts FileOptions) *File { return &File{opts: opts} }
 
 // Name implements Store.
@@ -114,7 +113,7 @@ func find(records []storedRecord, name string) int {
 	return slices.IndexFunc(records, func(s storedRecord) bool { return s.Name == name })
 }
 
-// change replaces the records by those that edit returns. Other processes are locked out.
+// change replaces the records by those that edit returns, while other processes are locked out.
 func (f *File) change(ctx context.Context, edit func([]storedRecord) ([]storedRecord, error)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -203,7 +202,7 @@ func (f *File) keyFor(ctx context.Context, o origin) ([]byte, error) {
 	return o.key(passphrase), nil
 }
 
-// ask asks for the passphrase; anew is set for a new one.
+// ask asks a person for the passphrase of the file; with anew, for a new one.
 func (f *File) ask(ctx context.Context, anew bool) ([]byte, error) {
 	if f.opts.AskPassphrase == nil {
 		return nil, fmt.Errorf("%w: it has a passphrase, and there is no terminal to ask for it", ErrUnavailable)
@@ -218,8 +217,8 @@ func (f *File) ask(ctx context.Context, anew bool) ([]byte, error) {
 	return passphrase, nil
 }
 
-// ensureKey sets the key of a new file: it reads or creates the key file, or asks for a
-// passphrase. The caller holds the lock.
+// ensureKey sets the key of a new file, unless there is a key: it reads or creates the key file,
+// or asks for a passphrase. The caller holds f.mu.
 func (f *File) ensureKey(ctx context.Context) error {
 	if f.key != nil {
 		return nil
@@ -267,8 +266,8 @@ func (f *File) makeKey() ([]byte, error) {
 	return key, nil
 }
 
-// lockFile keeps other processes from changing a file until unlock is called or this
-// process ends.
+// lockFile keeps other processes from changing a file until unlock is called or this process ends.
+// It waits for the lock until ctx ends.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	if err := makeFolder(filepath.Dir(path)); err != nil {
 		return nil, err

@@ -17,23 +17,23 @@ const (
 	magic       = "stockade secrets v1\n"
 	headerBytes = 82
 
-	// maxRecordBytes limits a record as JSON, in which a character can take six bytes.
-	// Every valid record fits.
+	// maxRecordBytes limits a record as JSON, in which a character can take six bytes. Every
+	// valid record fits.
 	maxRecordBytes = 32 << 10
-	maxFileBytes   = headerBytes + maxRecords*maxRecordBytes
+	maxFileBytes   = headerBytes + maxRecords*maxRecordBytes // a longer file is an error
 )
 
-// header is the beginning of a file. Numbers are big-endian. The records follow, encrypted
-// with XChaCha20-Poly1305, which also authenticates the header.
+// header is the beginning of a file. Numbers are big-endian. The records follow, encrypted with
+// XChaCha20-Poly1305, which also authenticates the header.
 type header struct {
-	Magic  [len(magic)]byte // includes the version of the format
+	Magic  [len(magic)]byte // the constant magic, which includes the version of the format
 	Origin origin
 	Proof  [8]byte // identifies the key, to distinguish a wrong key from a damaged file
 	Length uint32  // number of bytes after the header
 	Nonce  [chacha20poly1305.NonceSizeX]byte
 }
 
-// origin is the source of a key. The other fields are the parameters of argon2id, which
+// origin is the source of a key. The fields after Source are the parameters of argon2id, which
 // derives the key from a passphrase; they are zero for a key file. New files get the second
 // choice of RFC 9106, for machines with little memory.
 type origin struct {
@@ -65,8 +65,8 @@ func newPassphraseOrigin() origin {
 	return o
 }
 
-// Limits of the parameters in a file. They are read before the file is authenticated, and
-// the derivation of a key cannot be cancelled.
+// Limits of the parameters in a file, which is damaged beyond them. They are read before the
+// file is authenticated, and the derivation of a key cannot be cancelled.
 const (
 	maxPasses    = 16
 	maxMemoryKiB = 256 << 10
@@ -111,7 +111,7 @@ func proof(key []byte) [8]byte {
 	return [8]byte(mac.Sum(nil))
 }
 
-// seal encrypts a plaintext and returns the file.
+// seal encrypts a plaintext and returns the content of the file.
 func seal(key []byte, o origin, plaintext []byte) ([]byte, error) {
 	aead, err := chacha20poly1305.NewX(key)
 	if err != nil {
@@ -126,7 +126,8 @@ func seal(key []byte, o origin, plaintext []byte) ([]byte, error) {
 	return aead.Seal(out, h.Nonce[:], plaintext, out), nil
 }
 
-// open decrypts a file, whose header has been parsed.
+// open decrypts the content of a file, whose header h has been parsed. The error wraps
+// ErrWrongKey or ErrDamaged.
 func open(key []byte, h header, data []byte) ([]byte, error) {
 	if want := proof(key); !hmac.Equal(want[:], h.Proof[:]) {
 		return nil, ErrWrongKey

@@ -21,18 +21,18 @@ const service = "stockade"
 // keyringWait limits the wait for the keyring, which may have to ask a person for its password.
 const keyringWait = time.Minute
 
-// Keyring keeps secrets in the keyring of the operating system: the Secret Service of a
-// Linux desktop (over D-Bus), the Keychain of macOS (over its program security), or the
-// Credential Manager of Windows. A keyring cannot list its entries, so a file beside it
-// holds the names, and nothing else. It is safe for concurrent use. See RATIONALE, "Why is
-// a keyring not asked what is in it?"
+// Keyring keeps secrets in the keyring of the operating system: the Secret Service of a Linux
+// desktop (over D-Bus), the Keychain of macOS (over its program security), or the Credential
+// Manager of Windows. A keyring cannot list its entries, so a file beside it holds the names,
+// and nothing else. It is safe for concurrent use. See RATIONALE, "Why is a keyring not asked
+// what is in it?"
 type Keyring struct {
 	index string        // path of the file of names
-	wait  time.Duration // limit of one request
+	wait  time.Duration // limit of the wait for one answer of the keyring
 	ready func() error  // keyringReachable, except in tests
 }
 
-// NewKeyring returns a store. index is the path of the file with its names.
+// NewKeyring returns a store in the keyring. index is the path of the file of names.
 func NewKeyring(index string) *Keyring {
 	return &Keyring{index: index, wait: keyringWait, ready: keyringReachable}
 }
@@ -40,9 +40,9 @@ func NewKeyring(index string) *Keyring {
 // Name implements Store.
 func (*Keyring) Name() string { return "keyring" }
 
-// keyringReachable returns an error if this session has no keyring. It keeps the library
-// from starting a D-Bus of its own: nobody has asked for that program, and the keyring
-// there would be empty and vanish with it.
+// keyringReachable returns an error if this session has no keyring. It keeps the library from
+// starting a D-Bus of its own: nobody has asked for that program, and the keyring there would be
+// empty and vanish with it.
 func keyringReachable() error {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		return nil // the keyring is part of the system
@@ -58,10 +58,10 @@ func keyringReachable() error {
 	return errors.New("there is no D-Bus session, and so no Secret Service")
 }
 
-// probe is the name of a secret that cannot be set, because it is not a valid name.
+// probe is a name under which the keyring has no secret, because it is not a valid name.
 const probe = "-"
 
-// Available returns nil if the keyring answers, else an ErrUnavailable with the reason.
+// Available returns nil if the keyring answers, else an error that wraps ErrUnavailable.
 func (k *Keyring) Available(ctx context.Context) error {
 	_, err := k.ask(ctx, func() (string, error) { return keyring.Get(service, probe) })
 	if errors.Is(err, keyring.ErrNotFound) {
@@ -114,8 +114,7 @@ func (k *Keyring) Set(ctx context.Context, r Record) error {
 	if err != nil {
 		return err
 	}
-	// The name is written first, so that no secret is in the keyring without its name in
-	// the file.
+	// The name is written first, so that each secret in the keyring has its name in the file.
 	if !slices.Contains(names, r.Name) {
 		if len(names) >= maxRecords {
 			return fmt.Errorf("there are %d secrets already, which is the limit", len(names))
@@ -156,12 +155,13 @@ func (k *Keyring) Remove(ctx context.Context, name string) error {
 	return k.writeNames(slices.Delete(names, i, i+1))
 }
 
-// keyringMu is held during each call of the library, which is perhaps not safe for
-// concurrent use. A call that hangs blocks the others, as the keyring itself would.
+// keyringMu is held during each call of the library, which is perhaps not safe for concurrent
+// use. A call that hangs blocks the others, as the keyring itself would.
 var keyringMu sync.Mutex
 
-// ask calls f, which cannot be cancelled. It waits at most k.wait, long enough for a person
-// to type a password. If f does not return by then, it is abandoned.
+// ask calls f, which cannot be cancelled. It waits at most k.wait, long enough for a person to
+// type a password. If f does not return by then, it is abandoned and the error wraps
+// ErrUnavailable.
 func (k *Keyring) ask(ctx context.Context, f func() (string, error)) (string, error) {
 	if err := k.ready(); err != nil {
 		return "", fmt.Errorf("the keyring is %w: %w", ErrUnavailable, err)

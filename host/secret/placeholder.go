@@ -20,16 +20,17 @@ import (
 // prefix begins every placeholder. Random characters follow.
 const prefix = "stockade-secret-"
 
-// errMisplaced is returned if a placeholder is where no value may go. Nothing is replaced then.
+// errMisplaced is wrapped by the error if a placeholder is where no value may go. Then nothing
+// may be sent.
 var errMisplaced = errors.New("a placeholder of a secret is misplaced")
 
 // Table holds the placeholders of one call, and is the only way from a placeholder to its value.
 // It ends with the call: no other table knows its placeholders. It is safe for concurrent use.
 //
-// A caller that sends a request must first check that the host is granted. It then sends
-// the headers that [Table.Fill] returns. It must follow redirects itself, with the headers
-// before Fill: a client that follows redirects by itself would send values to other hosts.
-// See RATIONALE, "Why does a guest get a placeholder, and not the secret?"
+// A caller that sends a request must first check that the host is granted. It then sends the
+// headers that [Table.Fill] returns. It must follow redirects itself, with the headers before
+// Fill: a client that follows redirects by itself would send values to other hosts. See
+// RATIONALE, "Why does a guest get a placeholder, and not the secret?"
 type Table struct {
 	granted map[string]tool.Secret // secrets of the call, by name
 	get     func(ctx context.Context, name string) (Record, error)
@@ -42,12 +43,12 @@ type Table struct {
 type boundSecret struct {
 	name   string
 	value  Value
-	hosts  []string // in normal form; empty: it may be sent nowhere
+	hosts  []string // hosts to which the value may be sent, in normal form; empty: none
 	header string   // name of the only header that may carry the value
 }
 
-// NewTable returns the table of a call to which the secrets are granted. get returns the
-// record of a name, like [Vault.Get].
+// NewTable returns the table of a call to which the secrets are granted. get returns the record
+// of a name, like [Vault.Get].
 func NewTable(granted []tool.Secret, get func(ctx context.Context, name string) (Record, error)) *Table {
 	t := &Table{granted: map[string]tool.Secret{}, get: get, byPlaceholder: map[string]boundSecret{}}
 	for _, s := range granted {
@@ -83,15 +84,16 @@ func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 	return placeholder, nil
 }
 
-// maxPlaceholders limits the placeholders of a call.
+// maxPlaceholders limits the placeholders of a call; it is denied more.
 const maxPlaceholders = 1024
 
 func denied(format string, args ...any) error {
 	return &services.Error{Kind: services.Denied, Err: fmt.Errorf(format, args...)}
 }
 
-// bindSecret returns a secret with its hosts and its header. If both the person and the
-// tool have named some, only those of both count; if none is left, it returns an error.
+// bindSecret returns a secret with its hosts and its header. If both the person and the tool have
+// named hosts, only those that both named count; if there are none, or if the headers differ, it
+// returns an error.
 func bindSecret(asked tool.Secret, r Record) (boundSecret, error) {
 	u := boundSecret{name: r.Name, value: r.Value, hosts: r.Hosts, header: cmp.Or(r.Header, asked.Header, DefaultHeader)}
 	switch {
@@ -152,8 +154,8 @@ func (t *Table) header(host, name, value string) (string, error) {
 	return filled, nil
 }
 
-// placeholderRandomLen is the length of a placeholder after prefix: a [rand.Text] has 128
-// bits in base 32.
+// placeholderRandomLen is the number of characters of a placeholder after prefix: a [rand.Text]
+// has 128 bits in base 32.
 const placeholderRandomLen = 26
 
 func forHosts(hosts []string) string {
@@ -163,8 +165,9 @@ func forHosts(hosts []string) string {
 	return "for " + strings.Join(hosts, ", ")
 }
 
-// checkNoPlaceholder returns errMisplaced if text holds the prefix of a placeholder, plain or
-// percent-encoded. text is a part of a request in which no value may go, and what is its name.
+// checkNoPlaceholder returns an error that wraps errMisplaced if text holds the prefix of a
+// placeholder, plain or percent-encoded. text is a part of a request in which no value may go;
+// what names this part.
 func checkNoPlaceholder(what, text string) error {
 	if strings.Contains(text, prefix) {
 		return fmt.Errorf("%w: the %s holds one; it goes into a header", errMisplaced, what)
@@ -175,10 +178,10 @@ func checkNoPlaceholder(what, text string) error {
 	return nil
 }
 
-// Fill returns the headers of a request, with values in place of placeholders. It fails if
-// a placeholder is in the URL, the body or the name of a header; if it is unknown, or for
-// another host or header; or if others could read the request on its way. After an error
-// the request must not be sent. Fill does not change its arguments.
+// Fill returns the headers of a request, with values in place of placeholders. It returns an
+// error if a placeholder is in the URL, the body or the name of a header; if it is unknown, or
+// for another host or header; or if others could read the request on its way. After an error the
+// request must not be sent. Fill does not change its arguments.
 func (t *Table) Fill(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error) {
 	if err := errors.Join(checkNoPlaceholder("URL", u.String()), checkNoPlaceholder("body", string(body))); err != nil {
 		return nil, err
@@ -206,9 +209,9 @@ func (t *Table) Fill(u *url.URL, headers map[string][]string, body []byte) (map[
 	return out, nil
 }
 
-// hostOf returns the host of a URL in the form of the bindings of secrets: NAME, or
-// NAME:PORT if the port is not 443. It returns an error if others could read the request on
-// its way: only https, and http to this machine, are allowed.
+// hostOf returns the host of a URL in the form of the bindings of secrets: NAME, or NAME:PORT if
+// the port is not 443. It returns an error if others could read the request on its way: only
+// https, and http to this machine, are allowed.
 func hostOf(u *url.URL) (string, error) {
 	port := u.Port()
 	switch {

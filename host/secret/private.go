@@ -10,9 +10,9 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// readPrivate reads a private file of the user: a regular file, not a link, and readable
-// and writable only by the user if the system has such modes. It checks the file that it
-// has opened, which cannot be replaced between the check and the read.
+// readPrivate reads a private file of the user: a regular file, not a link, and readable and
+// writable only by the user if the system has such modes. More than limit bytes are an error. It
+// checks the file that it has opened, which cannot be replaced between the check and the read.
 func readPrivate(path string, limit int) ([]byte, error) {
 	f, err := openPrivate(path)
 	if err != nil {
@@ -48,8 +48,8 @@ func checkPrivate(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// makeFolder creates a folder of the user. It returns an error for a folder that others can
-// write, because they could replace our file.
+// makeFolder creates a folder of the user. It returns an error for a folder that others can write,
+// because they could replace our file.
 func makeFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -14,19 +14,18 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits of secrets. A shorter value could not be removed from output.
+// Limits of secrets; a record beyond them is an error.
 const (
-	MinValueBytes = redact.MinBytes
+	MinValueBytes = redact.MinBytes // a shorter value could not be removed from output
 	MaxValueBytes = 4096
-	maxRecords    = 256
+	maxRecords    = 256 // records in a file
 )
 
 // Errors of stores.
 var (
 	// ErrNotFound is returned if the store holds no secret of that name.
 	ErrNotFound = errors.New("no such secret")
-	// ErrUnavailable is returned if this machine has no such store, or the store does not
-	// answer.
+	// ErrUnavailable is returned if this machine has no such store, or the store does not answer.
 	ErrUnavailable = errors.New("not available")
 )
 
@@ -59,11 +58,11 @@ func (Value) MarshalJSON() ([]byte, error) { return []byte(`"[secret]"`), nil }
 // Info is the part of a secret that may be shown.
 type Info struct {
 	Name string `json:"name"`
-	// Hosts are the hosts that the person has bound the secret to. Empty: those that the tool
-	// names and the person allows.
+	// Hosts are the hosts that the person has bound the secret to. Empty: the hosts that the
+	// tool names and the person allows.
 	Hosts []string `json:"hosts,omitempty"`
-	// Header is the only header that may carry the secret; empty: the header that the tool names,
-	// or else [DefaultHeader].
+	// Header is the only header that may carry the secret; empty: the header that the tool
+	// names, or else [DefaultHeader].
 	Header string    `json:"header,omitempty"`
 	SetAt  time.Time `json:"set"`
 }
@@ -74,8 +73,7 @@ type Record struct {
 	Value Value
 }
 
-// Check returns an error if a record is not valid. It puts the hosts into their normal
-// form, sorted.
+// Check returns an error if r is not valid. It puts the hosts into their normal form, sorted.
 func (r *Record) Check() error {
 	if !tool.ValidSecretName(r.Name) {
 		return fmt.Errorf("the name %.80q is not 1 to 64 letters, digits, '_' or '-', the first a letter", r.Name)
@@ -107,16 +105,16 @@ func (r *Record) Check() error {
 	return nil
 }
 
-// Store keeps records. Implementations are safe for concurrent use, also by several
-// processes, and pass the suite in suite_test.go.
+// Store keeps records. Implementations are safe for concurrent use, also by several processes, and
+// pass the suite in suite_test.go.
 type Store interface {
 	// Name returns "keyring" or "file".
 	Name() string
-	// Get returns a record; ErrNotFound if there is none, ErrUnavailable if the store
-	// cannot be reached.
+	// Get returns a record; ErrNotFound: there is none; ErrUnavailable: the store cannot be
+	// reached.
 	Get(ctx context.Context, name string) (Record, error)
-	// Set stores a record, in place of one of the same name. When it returns, the record
-	// survives a crash; after an error, the old one is still there.
+	// Set stores a record, in place of one with the same name. When it returns, the record
+	// survives a crash; after an error, the old record is still there.
 	Set(ctx context.Context, r Record) error
 	// Remove deletes a record; ErrNotFound if there is none.
 	Remove(ctx context.Context, name string) error

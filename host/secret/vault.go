@@ -12,16 +12,15 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Vault holds both stores of one user. A name is in at most one of them. It is safe for
-// concurrent use.
+// Vault holds both stores of one user. A name is in at most one, unless a Set has failed. It is
+// safe for concurrent use.
 type Vault struct {
 	keyring  *Keyring
 	file     *File
 	redactor *redact.Redactor // gets every value that is read or set
 }
 
-// NewVault returns a vault with the stores. Every value that is read or set is added to
-// redactor.
+// NewVault returns a vault with the stores. Every value that is read or set is added to redactor.
 func NewVault(keyring *Keyring, file *File, redactor *redact.Redactor) *Vault {
 	return &Vault{keyring: keyring, file: file, redactor: redactor}
 }
@@ -29,8 +28,8 @@ func NewVault(keyring *Keyring, file *File, redactor *redact.Redactor) *Vault {
 // Redactor returns the redactor that has every value that was read or set.
 func (v *Vault) Redactor() *redact.Redactor { return v.redactor }
 
-// holder returns the store that holds a name; ErrNotFound if none does. It only reads the
-// list of the keyring's names, because the keyring itself may not be available.
+// holder returns the store that holds a name; ErrNotFound if none does. It only reads the list
+// of the keyring's names, because the keyring itself may not be available.
 func (v *Vault) holder(ctx context.Context, name string) (Store, error) {
 	for _, s := range []Store{v.keyring, v.file} {
 		names, err := s.Names(ctx)
@@ -44,8 +43,8 @@ func (v *Vault) holder(ctx context.Context, name string) (Store, error) {
 	return nil, fmt.Errorf("%q: %w", name, ErrNotFound)
 }
 
-// Get returns a record; ErrNotFound if no store holds the name. If the keyring holds it and
-// does not answer, the file is not tried.
+// Get returns a record; ErrNotFound if no store holds the name. If the keyring holds it and does
+// not answer, the error wraps ErrUnavailable; the file is not tried.
 func (v *Vault) Get(ctx context.Context, name string) (Record, error) {
 	s, err := v.holder(ctx, name)
 	if err != nil {
@@ -65,8 +64,9 @@ func (v *Vault) Placeholders(granted []tool.Secret) services.Placeholders {
 }
 
 // ChooseStore returns the store for a new secret: the one with the given name ("file" or
-// "keyring"). If name is empty, it is the keyring, or the file if the keyring does not
-// answer; why is then the reason.
+// "keyring"). If name is empty, it is the keyring, or the file if the keyring does not answer;
+// why is then the keyring's error. err is set if the named store does not exist or does not
+// answer.
 func (v *Vault) ChooseStore(ctx context.Context, name string) (s Store, why, err error) {
 	switch name {
 	case "file":
@@ -82,8 +82,8 @@ func (v *Vault) ChooseStore(ctx context.Context, name string) (s Store, why, err
 	return nil, nil, fmt.Errorf("there is no store %q; it is keyring or file", name)
 }
 
-// Set stores a record in a store that ChooseStore returned, and removes a record of the
-// same name from the other store. If the other store cannot be reached, nothing changes.
+// Set stores a record in a store that ChooseStore returned, and removes a record of the same
+// name from the other store. If the other store cannot be reached, nothing changes.
 func (v *Vault) Set(ctx context.Context, s Store, r Record) error {
 	if err := r.Check(); err != nil {
 		return err
@@ -131,12 +131,11 @@ func (v *Vault) Remove(ctx context.Context, name string) (from string, err error
 // ListEntry describes a secret in a list.
 type ListEntry struct {
 	Info
-	Store string `json:"store"`
-	// Problem is the reason why only the name is known; empty: all is known.
-	Problem string `json:"problem,omitempty"`
+	Store   string `json:"store"`
+	Problem string `json:"problem,omitempty"` // error of reading it, when only its name is known; empty: none
 }
 
-// List describes all secrets, sorted by name. A secret that cannot be read is listed, too.
+// List describes all secrets, sorted by name. An unreadable secret is listed, with a Problem.
 func (v *Vault) List(ctx context.Context) ([]ListEntry, error) {
 	var out []ListEntry
 	for _, s := range []Store{v.keyring, v.file} {

@@ -12,12 +12,12 @@ import (
 
 // Started is the body of session.started.
 type Started struct {
-	Program   string   `json:"program"` // version of the program
+	Program   string   `json:"program"` // version of the program that began the session
 	Workspace string   `json:"workspace"`
 	Mounts    []string `json:"mounts"` // PATH:ro or PATH:rw
 	Tools     []string `json:"tools"`
-	// UIDMap is the map of user IDs if the program runs in a user namespace, else empty. In
-	// a namespace, the administrator's policy may differ from that of the machine.
+	// UIDMap is the map of user IDs if the program runs in a user namespace, else empty. In a
+	// namespace, the administrator's policy may differ from that of the machine.
 	UIDMap string `json:"uid_map,omitempty"`
 }
 
@@ -32,26 +32,23 @@ type TurnStarted struct {
 // Decision is the body of call.decision.
 type Decision struct {
 	Tool   string `json:"tool"`
-	Effect string `json:"effect"` // of policy: allow, ask or deny
+	Effect string `json:"effect"` // effect of the policy: allow, ask or deny
 	Risk   string `json:"risk"`
 	Rule   string `json:"rule"`
 	Source string `json:"source"`
 	Origin string `json:"origin,omitempty"` // place at which the rule is written
 	Reason string `json:"reason"`
-	// SkippedQuestion is the reason to ask a person, if the call first ran on a stage and
-	// changed nothing there, so that nobody was asked. The other fields hold the decision
-	// after that. Empty: no question was skipped.
-	SkippedQuestion string `json:"unasked,omitempty"`
-	// AllowHint is data: the change of policy that would allow a denied call.
-	AllowHint  tool.Hint    `json:"change,omitempty"`
-	Answer     *bool        `json:"answer,omitempty"` // of a person, if policy asks; nil: nobody has answered
-	Scope      policy.Scope `json:"scope,omitempty"`
-	AnsweredBy string       `json:"by,omitempty"`
-	// QuestionID is the ID of the question in hexadecimal; empty: none was asked.
-	QuestionID string `json:"question,omitempty"`
-	// Tier is the confinement of the process; nil: the tool starts none.
-	Tier *policy.Tier `json:"tier,omitempty"`
-	// Histories are git directories. If they are set, the decision is not about the call but
+	// SkippedQuestion is the reason to ask a person, if the call first ran on a stage and changed
+	// nothing there, so that nobody was asked. The other fields then hold the decision after the
+	// stage. Empty: no question was skipped.
+	SkippedQuestion string       `json:"unasked,omitempty"`
+	AllowHint       tool.Hint    `json:"change,omitempty"`   // change of policy that would allow the denied call
+	Answer          *bool        `json:"answer,omitempty"`   // answer of a person; nil: nobody has answered
+	Scope           policy.Scope `json:"scope,omitempty"`    // scope of the answer
+	AnsweredBy      string       `json:"by,omitempty"`       // who has answered
+	QuestionID      string       `json:"question,omitempty"` // ID in hexadecimal; empty: no question was asked
+	Tier            *policy.Tier `json:"tier,omitempty"`     // confinement of the process; nil: there is none
+	// Histories holds git directories. If it is not empty, the decision is not about the call but
 	// about their histories: whether the host searches one, or what commands may read of them.
 	Histories []string `json:"histories,omitempty"`
 }
@@ -61,19 +58,19 @@ type Intent struct {
 	Tool       string       `json:"tool"`
 	Caller     string       `json:"caller"`
 	Module     string       `json:"module"`
-	Digest     string       `json:"digest"` // SHA-256 of the module
-	ArgsDigest string       `json:"args_sha256"`
+	Digest     string       `json:"digest"`          // SHA-256 of the module
+	ArgsDigest string       `json:"args_sha256"`     // SHA-256 of the arguments
 	Lines      []int        `json:"lines,omitempty"` // line_start and line_end of the call, if edits of the same step have moved them
 	Cwd        string       `json:"cwd"`
-	Mounts     []string     `json:"mounts"`            // PATH:ro or PATH:rw; directories that the call or its process sees
+	Mounts     []string     `json:"mounts"`            // directories that the call or its process sees: PATH:ro or PATH:rw
 	Secrets    []string     `json:"secrets,omitempty"` // names of secrets that the call may have placeholders for
-	Exec       bool         `json:"exec"`
+	Exec       bool         `json:"exec"`              // the call may start a process
 	Tier       *policy.Tier `json:"tier,omitempty"`    // least confinement of its process; nil: it starts none
 	Network    []string     `json:"network,omitempty"` // hosts that the call may reach: [not ][PROTOCOL://]HOST[:PORT]; "only HOST ..." holds all that a layer permits
-	// Changes is the handling of file changes by its process; empty: it starts none. Only
-	// staged changes have an event call.changes.
+	// Changes is the handling of file changes by its process; empty: it starts none. Only staged
+	// changes have an event call.changes.
 	Changes     policy.ChangesMode `json:"changes,omitempty"`
-	Rehearsal   bool               `json:"rehearsal,omitempty"` // it runs first; whether its changes are made is decided afterwards
+	Rehearsal   bool               `json:"rehearsal,omitempty"` // the call runs first; whether its changes are made is decided later
 	TimeoutMS   int64              `json:"timeout_ms"`
 	MemoryBytes uint64             `json:"memory_limit_bytes"`
 	Fuel        uint64             `json:"fuel_limit"`
@@ -82,9 +79,9 @@ type Intent struct {
 // Changes is the body of call.changes: changes that a call is about to make.
 type Changes struct {
 	Tool  string   `json:"tool"`
-	Files []Change `json:"files"`          // the first 10,000
+	Files []Change `json:"files"`          // the first 10,000 changes
 	More  int      `json:"more,omitempty"` // number of changes that are not in Files
-	// Summary describes the changes in fewer lines than Files has; empty: it would not.
+	// Summary describes the changes in fewer lines than Files has elements; empty: it would not.
 	Summary []string `json:"summary,omitempty"`
 }
 
@@ -95,22 +92,22 @@ type Change struct {
 	Kind   tool.ChangeKind `json:"kind"`
 	Before *Version        `json:"before,omitempty"`
 	After  *Version        `json:"after,omitempty"`
-	// Diff shows the change of a text in unified format, at most 64 KiB; its last line
-	// tells if there is more. It is empty if the file is not a text, if it looks like a
-	// secret or holds a known one, and if the call changes many files. Added and Removed
-	// count all added and removed lines.
+	// Diff shows the change of a text in unified format, at most 64 KiB; if more was cut off, its
+	// last line says so. It is empty if the file is not a text, if it looks like a secret or holds
+	// a known one, and if the call changes many files. Added and Removed count all added and
+	// removed lines, including those cut off.
 	Diff    string `json:"diff,omitempty"`
 	Added   int    `json:"added,omitempty"`
 	Removed int    `json:"removed,omitempty"`
-	// NoPreimage is the reason why the store has no content of the file before the change,
-	// so that the change cannot be undone. Empty: it has, or there was no file.
+	// NoPreimage is the reason why the store has no content of the file before the change, so that
+	// the change cannot be undone. Empty: the store has it, or there was no file.
 	NoPreimage NoPreimage `json:"no_image,omitempty"`
 }
 
-// NoPreimage is a reason why the content of a file is not kept.
+// NoPreimage is a reason why the content of a file before a change is not kept.
 type NoPreimage string
 
-// The reasons.
+// The reasons why the content of a file before a change is not kept.
 const (
 	NoPreimageSecret     NoPreimage = "secret"     // the file looks like a secret, or holds a known one
 	NoPreimageLarge      NoPreimage = "large"      // the file has more than MaxPreimageBytes
@@ -122,13 +119,13 @@ const (
 type Version struct {
 	Bytes    int64  `json:"bytes"`
 	Mode     string `json:"mode"`
-	SHA256   string `json:"sha256,omitempty"` // of a regular file of at most 16 MiB
-	Target   string `json:"target,omitempty"` // of a symbolic link
+	SHA256   string `json:"sha256,omitempty"` // hash of a regular file of at most 16 MiB; else empty
+	Target   string `json:"target,omitempty"` // target of a symbolic link
 	HardLink string `json:"twin,omitempty"`   // another name of the same file
 }
 
-// ToolStoreChanges is the body of call.kept: the changes that a successful call has made in
-// the store of its module.
+// ToolStoreChanges is the body of call.kept: the changes of a successful call in its module's
+// store.
 type ToolStoreChanges struct {
 	Tool   string `json:"tool"`
 	Module string `json:"module"` // name of the module
@@ -138,7 +135,7 @@ type ToolStoreChanges struct {
 	Deleted []string         `json:"deleted,omitempty"` // keys that were deleted
 }
 
-// ToolStoreEntry is an entry of a store. The value is in Text if it is text, else in
+// ToolStoreEntry is an entry of a module's store. The value is in Text if it is text, else in
 // Base64; an empty value has neither.
 type ToolStoreEntry struct {
 	Key       string `json:"key"`
@@ -151,14 +148,13 @@ type ToolStoreEntry struct {
 type StepEnded struct {
 	Finish     llm.FinishReason `json:"finish_reason"`
 	Usage      llm.Usage        `json:"usage"`
-	DurationMS int64            `json:"duration_ms"` // of all requests of the step, including the waits between them
+	DurationMS int64            `json:"duration_ms"` // duration of all requests of the step, and of the waits between
 	// Restarts is the number of times that the request was sent again. The usage of failed
 	// attempts is only in the usage of the turn, like that of a step without an end.
-	Restarts int `json:"restarts,omitempty"`
-	// Cost is in US dollars; nil: the price is not known.
-	Cost *float64 `json:"cost,omitempty"`
-	// Provider and Model have answered in place of those of the turn, which had failed.
-	// Empty: those of the turn have answered.
+	Restarts int      `json:"restarts,omitempty"`
+	Cost     *float64 `json:"cost,omitempty"` // price of the step in US dollars; nil: not known
+	// Provider and Model name the model that has answered, if it is not the model of the turn,
+	// which then has failed. Empty: the model of the turn has answered.
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
 }
@@ -166,7 +162,7 @@ type StepEnded struct {
 // EndReason is the reason why a turn ended.
 type EndReason string
 
-// The reasons.
+// The reasons why a turn ends.
 const (
 	EndAnswered  EndReason = "answered"
 	EndCut       EndReason = "cut"       // the provider cut the answer: its length, or its content filter
@@ -178,21 +174,19 @@ const (
 
 // TurnEnded is the body of turn.ended.
 type TurnEnded struct {
-	Reason     EndReason `json:"reason"`
-	Error      string    `json:"error,omitempty"`
-	Hint       string    `json:"hint,omitempty"`  // advice about the error
-	Limit      string    `json:"limit,omitempty"` // the key of the limit that was reached
-	Steps      int       `json:"steps"`
-	Calls      int       `json:"calls"`
-	Failed     int       `json:"failed_calls"`
-	Denied     int       `json:"denied_calls"`            // part of Failed
-	Stopped    int       `json:"stopped_calls,omitempty"` // part of Failed: cancelled by the caller
-	Usage      llm.Usage `json:"usage"`
-	DurationMS int64     `json:"duration_ms"`
-	// Context is the use of the model's context at the end; nil: not known.
-	Context *ContextUse `json:"context,omitempty"`
-	// Cost is in US dollars, of the requests with a known price; nil: there are none.
-	Cost *float64 `json:"cost,omitempty"`
+	Reason     EndReason   `json:"reason"`
+	Error      string      `json:"error,omitempty"`
+	Hint       string      `json:"hint,omitempty"`          // advice about the error
+	Limit      string      `json:"limit,omitempty"`         // the key of the limit that was reached
+	Steps      int         `json:"steps"`                   // number of steps of the turn
+	Calls      int         `json:"calls"`                   // number of calls of tools
+	Failed     int         `json:"failed_calls"`            // number of calls without success
+	Denied     int         `json:"denied_calls"`            // number of Failed that policy or a person has denied
+	Stopped    int         `json:"stopped_calls,omitempty"` // number of Failed that the caller has cancelled
+	Usage      llm.Usage   `json:"usage"`
+	DurationMS int64       `json:"duration_ms"`
+	Context    *ContextUse `json:"context,omitempty"` // use of the model's context at the end; nil: not known
+	Cost       *float64    `json:"cost,omitempty"`    // US dollars of requests with a known price; nil: none
 }
 
 // ContextUse is the number of tokens that a model has used of its context.
@@ -201,24 +195,23 @@ type ContextUse struct {
 	Limit int64 `json:"limit"`
 }
 
-// Delta is the body of delta, which is not stored.
+// Delta is the body of delta, a piece of the model's answer. It is not stored.
 type Delta struct {
 	Text string `json:"text"`
 }
 
-// Reasoning is the body of delta.reasoning, which is not stored. The reasoning itself is
-// part of the model's message.
+// Reasoning is the body of delta.reasoning, which is not stored. The message has the reasoning.
 type Reasoning struct {
-	Bytes int `json:"bytes"` // bytes of reasoning since the last such event
+	Bytes int `json:"bytes"` // bytes of reasoning since the previous such event
 }
 
-// Restart is the body of delta.restart, which is not stored.
+// Restart is the body of delta.restart, which is not stored: a failed request is sent again.
 type Restart struct {
-	Error    string `json:"error"`
+	Error    string `json:"error"`              // error of the failed attempt
 	WaitMS   int64  `json:"wait_ms,omitempty"`  // time until the next attempt
 	Attempt  int    `json:"attempt,omitempty"`  // number of the next attempt, from 2
-	Attempts int    `json:"attempts,omitempty"` // limit of Attempt
-	Profile  string `json:"profile,omitempty"`  // profile that is asked instead, without a wait
+	Attempts int    `json:"attempts,omitempty"` // greatest number of attempts
+	Profile  string `json:"profile,omitempty"`  // profile that is asked next, without a wait; empty: the same
 }
 
 // CallState is the body of call.state, which is not stored.

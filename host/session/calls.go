@@ -14,10 +14,10 @@ type PastCall struct {
 	Decision *Decision // nil: nothing was decided
 }
 
-// ReadCalls returns the beginning of a session, and its calls in order. If the log lacks
-// something about a call, because the call never ran or a body was deleted, the most likely
-// value is used: a call in a turn is the model's, any other one a person's, and its
-// directory is that of the session.
+// ReadCalls returns the body of the session's first event, and its calls in order. If the log
+// lacks something about a call, because the call never ran or a body was deleted, the most likely
+// value is used: a call in a turn is the model's, any other call a person's, and its directory is
+// that of the session. The error is that of events.
 func ReadCalls(events iter.Seq2[Event, error]) (began Started, calls []*PastCall, _ error) {
 	byID := map[string]*PastCall{}
 	for e, err := range events {

@@ -1,5 +1,4 @@
-// Package session keeps the record of a session: an append-only list of events, chained by
-// hashes.
+// Package session keeps the record of a session: an append-only list of events, chained by hashes.
 //
 // An [Event] has a [Header] and a body. The chain covers the header, but only a salted digest
 // of the body. So a body can be deleted later (because of a secret, or at a person's request),

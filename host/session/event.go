@@ -28,7 +28,7 @@ const (
 	TypeCallChanges      Type = "call.changes"  // durable before the changes of the call are made
 	TypeToolStoreChanges Type = "call.kept"     // changes of the module's store; stands right before the result
 	TypeToolResult       Type = "tool_result"   // a canonical message: the result of the call
-	TypeStepEnded        Type = "step.ended"
+	TypeStepEnded        Type = "step.ended"    // the model has answered one request
 	TypeTurnEnded        Type = "turn.ended"
 )
 
@@ -44,36 +44,35 @@ const (
 // Event is one entry of a session.
 type Event struct {
 	// Header is covered by the chain. It stays when the body is deleted.
-	Header
-	// Body is JSON of the Go type that belongs to the event's type; nil: it was deleted.
-	Body json.RawMessage
-	// Salt hides a short body from a reader who has only the digest. It is deleted with the
-	// body. Nil: the event is not stored, or its body was deleted.
+	Header                 // covered by the chain; it stays when the body is deleted
+	Body   json.RawMessage // JSON of the Go type that belongs to Type; nil: it was deleted
+	// Salt hides a short body from a reader who has only the digest. It is deleted with the body.
+	// Nil: the event is not stored, or its body was deleted.
 	Salt []byte
 }
 
-// Header is the part of an event that is never deleted. It has no names of files and no
-// text from a person, a model or a tool.
+// Header is the part of an event that is never deleted. It has no names of files and no text
+// from a person, a model or a tool.
 type Header struct {
 	Seq     uint64 // position in the store, from 1; 0 for an event that is not stored
 	Session string
-	Time    time.Time
+	Time    time.Time // time of the append, in UTC
 	Type    Type
-	Turn    int    // from 1; 0 outside a turn
-	Step    int    // from 1 in each turn; 0 outside a step
+	Turn    int    // number of the turn in the session, from 1; 0 outside a turn
+	Step    int    // number of the step in the turn, from 1; 0 outside a step
 	Call    string // id of the call; empty: the event belongs to none
 
 	Digest      [32]byte // salted digest of the body, see [BodyDigest]
 	Prev        [32]byte // Hash of the preceding event in the store; zero for the first
 	SessionPrev [32]byte // Hash of the preceding event in the session; zero for the first
-	Hash        [32]byte // of all fields above, see [Header.ComputeHash]
+	Hash        [32]byte // hash of all fields above, see [Header.ComputeHash]
 }
 
 // SaltBytes is the number of bytes of a salt.
 const SaltBytes = 16
 
-// Draft is an event that is not in the store yet. A nil or empty body is stored as null,
-// because an event without a body is one whose body was deleted.
+// Draft is an event that is not in the store yet. A nil or empty body is stored as null, because
+// an event without a body is one whose body was deleted.
 type Draft struct {
 	Session string
 	Type    Type
@@ -81,19 +80,18 @@ type Draft struct {
 	Step    int
 	Call    string
 	Body    json.RawMessage
-	// Preimages are contents of files whose SHA-256 is in the body. They are not part of
-	// the event. The store keeps them while it has room, see [Store.Preimage].
+	// Preimages are contents of files whose SHA-256 is in the body. They are not part of the
+	// event. The store keeps them while it has room, see [Store.Preimage].
 	Preimages [][]byte
 }
 
-// Limits of the preimages of a draft, in bytes.
+// Limits of the preimages of a draft, in bytes; a draft beyond them is refused.
 const (
-	MaxPreimageBytes  = 16 << 20 // each
-	MaxPreimagesBytes = 64 << 20 // together
+	MaxPreimageBytes  = 16 << 20 // bytes of each preimage
+	MaxPreimagesBytes = 64 << 20 // bytes of all preimages of a draft together
 )
 
-// NewDraft returns a draft. The body has the Go type that belongs to the event's type. The
-// log fills in the session.
+// NewDraft returns a draft. body must have the Go type for typ. The log sets the session.
 func NewDraft(typ Type, turn, step int, call string, body any) Draft {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -102,10 +100,10 @@ func NewDraft(typ Type, turn, step int, call string, body any) Draft {
 	return Draft{Type: typ, Turn: turn, Step: step, Call: call, Body: data}
 }
 
-// BodyDigest returns the salted digest of a body: SHA-256 over "stockade body 1\n", the
-// salt and the body. The salt has a fixed length, so the end of the salt cannot be read as
-// the beginning of the body. See RATIONALE, "Why does the chain cover a salted digest of
-// the body, and not the body?"
+// BodyDigest returns the salted digest of a body: SHA-256 over "stockade body 1\n", the salt and
+// the body. The salt has a fixed length, so the end of the salt cannot be read as the beginning of
+// the body. See RATIONALE, "Why does the chain cover a salted digest of the body, and not the
+// body?"
 func BodyDigest(salt, body []byte) [32]byte {
 	h := sha256.New()
 	h.Write([]byte("stockade body 1\n"))
@@ -114,10 +112,10 @@ func BodyDigest(salt, body []byte) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// ComputeHash returns the hash of the header, which is a link of the chain: SHA-256 over
-// "stockade event 1\n" and the fields in the order below. Strings have their lengths, so
-// that no two headers share an encoding. This format never changes; a new one gets another
-// first line. See RATIONALE, "Why two links in each event?"
+// ComputeHash returns the hash of the header, which is a link of the chain: SHA-256 over "stockade
+// event 1\n" and the fields in the order below. Strings have their lengths, so that no two headers
+// share an encoding. This format never changes; a new one gets another first line. See RATIONALE,
+// "Why two links in each event?"
 func (h *Header) ComputeHash() [32]byte {
 	d := sha256.New()
 	d.Write([]byte("stockade event 1\n"))
@@ -146,7 +144,8 @@ func writeString(d hash.Hash, s string) {
 }
 
 // Seal makes an event of a draft: it sets its position, its time, its links and its hashes. prev
-// and sessionPrev are the hashes of the preceding events. Stores call it in their transaction.
+// and sessionPrev are the hashes of the preceding events in the store and in the session; zero:
+// there is none. Stores call Seal in their transaction.
 func Seal(d Draft, seq uint64, now time.Time, prev, sessionPrev [32]byte) Event {
 	if len(d.Body) == 0 {
 		d.Body = json.RawMessage("null")
@@ -166,12 +165,12 @@ func Seal(d Draft, seq uint64, now time.Time, prev, sessionPrev [32]byte) Event 
 	return e
 }
 
-// idAlphabet is Crockford's base 32 in lower case. It has no i, l, o or u, so that ids can
-// be read aloud and typed.
+// idAlphabet is Crockford's base 32 in lower case. It has no i, l, o or u, so that ids can be
+// read aloud and typed.
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// NewID returns a new id of a session. Its first ten characters are the time, so that ids
-// sort by age, and the last ten are random.
+// NewID returns a new id of a session. Its first ten characters are the time, so that ids sort by
+// age, and its other ten are random.
 func NewID(now time.Time) string {
 	var b strings.Builder
 	ms := uint64(now.UnixMilli())
@@ -189,8 +188,8 @@ func NewID(now time.Time) string {
 // ValidID reports whether id has the form of an id from [NewID].
 func ValidID(id string) bool { return len(id) == 20 && strings.Trim(id, idAlphabet) == "" }
 
-// ForDisplay returns the event for people and programs: without the images and the provider
-// data of its message. The log has both.
+// ForDisplay returns the event for people and programs: without the images and the provider data
+// of its message. The log has both.
 func (e Event) ForDisplay() Event {
 	m, ok := e.messageWithParts()
 	if !ok {
@@ -202,8 +201,8 @@ func (e Event) ForDisplay() Event {
 	return e
 }
 
-// messageWithParts returns the message of the event; ok is false if it has no parts. Most
-// messages have none, and are not decoded to find out.
+// messageWithParts returns the message of the event; ok is false if there is no message, or if it
+// has no parts. Most messages have none, and are not decoded to find out.
 func (e Event) messageWithParts() (m llm.Message, ok bool) {
 	if !bytes.Contains(e.Body, []byte(`"parts":[`)) {
 		return llm.Message{}, false
@@ -212,7 +211,8 @@ func (e Event) messageWithParts() (m llm.Message, ok bool) {
 	return m, ok && len(m.Parts) > 0
 }
 
-// Message returns the canonical message in the body; ok is false if there is none.
+// Message returns the canonical message in the body; ok is false if there is none, or if the
+// body was deleted.
 func (e Event) Message() (m llm.Message, ok bool) {
 	switch e.Type {
 	case TypeMessage, TypeToolCall, TypeToolResult:

@@ -13,28 +13,27 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// Log is the log of one running session. It appends events to a store, and shows each
-// event, stored or not, to the observers. It is safe for concurrent use.
+// Log is the log of one running session. It appends events to a store, and shows each event,
+// stored or not, to the observers. It is safe for concurrent use.
 type Log struct {
 	store Store
 	id    string
 	now   func() time.Time
 
-	mu        sync.Mutex // guards the fields below
-	preamble  []Draft    // drafts of [Log.Begin] that are not recorded yet
-	observers map[int]func(Event)
-	nextID    int // key of the next observer
+	mu        sync.Mutex          // guards the fields below
+	preamble  []Draft             // drafts of [Log.Begin] that are not recorded yet
+	observers map[int]func(Event) // see Observe
+	nextID    int                 // key of the next observer
 
 	redactor *redact.Redactor                     // nil: nothing is redacted
 	deltas   func(piece string, last bool) string // redacts the pieces of an answer, see [redact.Redactor.Stream]
-	lastPart Draft                                // the last delta, whose end may be held back
+	lastPart Draft                                // the latest delta; the end of its text may be held back
 }
 
-// SetRedactor makes r redact everything that is recorded or shown. It must be called before
-// the log is used.
+// SetRedactor makes r redact everything that is recorded or shown. Call it before using the log.
 func (l *Log) SetRedactor(r *redact.Redactor) { l.redactor, l.deltas = r, r.Stream() }
 
-// NewLog returns the log of the session with the id. The session may be new.
+// NewLog returns the log of the session with the id. The session may be new. now returns the time.
 func NewLog(store Store, id string, now func() time.Time) *Log {
 	return &Log{store: store, id: id, now: now, observers: map[int]func(Event){}}
 }
@@ -42,16 +41,16 @@ func NewLog(store Store, id string, now func() time.Time) *Log {
 // ID returns the id of the session.
 func (l *Log) ID() string { return l.id }
 
-// Begin sets the first drafts of a new session. The first Append records them together with
-// its own, which saves a write to the disk.
+// Begin sets the first drafts of a new session. The first Append records them before its own, in
+// the same transaction, which saves a write to the disk.
 func (l *Log) Begin(drafts ...Draft) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.preamble = l.ready(drafts)
 }
 
-// Append adds the drafts to the session, and sets their Session field. When it returns,
-// they are durable.
+// Append adds the drafts to the session, sets their Session field and redacts them. When it
+// returns without an error, their events are durable.
 func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 	drafts = l.ready(drafts)
 	l.mu.Lock() // also during the store's Append, so that observers see the events in the order of the log
@@ -81,9 +80,8 @@ func (l *Log) ready(drafts []Draft) []Draft {
 	return drafts
 }
 
-// redact removes secrets from the body of an event. If the arguments of a call held a
-// secret, the summary of the call is made anew: it shortens arguments, and a part of a
-// secret is not recognised.
+// redact returns the body of an event without secrets. If the arguments of a call held a secret,
+// the summary of the call is made anew: it may hold a part of a secret.
 func (l *Log) redact(d Draft) json.RawMessage {
 	m, parted := (Event{Header: Header{Type: d.Type}, Body: d.Body}).messageWithParts()
 	if !parted {
@@ -123,10 +121,10 @@ func (l *Log) redactBody(typ Type, original json.RawMessage) json.RawMessage {
 	return l.redactor.JSON(anew)
 }
 
-// redactParts removes secrets from texts. It also removes the provider data of a changed
-// text, which the provider would not accept any more. Images stay unchanged: the bytes of
-// an image may look like a secret by chance, and removing them would destroy it. The bytes
-// of an image are checked earlier, when a result gets it.
+// redactParts returns the parts with the secrets removed from texts. It also removes the provider
+// data of a changed text, which the provider would not accept any more, and provider data with a
+// secret. Images stay unchanged: the bytes of an image may look like a secret by chance, and
+// removing them would destroy it. They are checked earlier, when a result gets the image.
 func (l *Log) redactParts(parts []llm.Part) []llm.Part {
 	parts = slices.Clone(parts)
 	for i := range parts {
@@ -168,8 +166,8 @@ func (l *Log) emit(d Draft) {
 	})
 }
 
-// redactDelta redacts a piece of an answer, which may hold only the beginning or the end of
-// a secret. The body is nil if the whole piece is held back. The caller holds the lock.
+// redactDelta redacts a piece of an answer, which may hold only the beginning or the end of a
+// secret. The body is nil if the whole piece is held back. The caller holds l.mu.
 func (l *Log) redactDelta(d Draft) Draft {
 	var delta Delta
 	if json.Unmarshal(d.Body, &delta) != nil {
@@ -184,8 +182,8 @@ func (l *Log) redactDelta(d Draft) Draft {
 	return withText(d, text)
 }
 
-// endDeltas shows the text that was held back, before the next event is shown. The caller
-// holds the lock.
+// endDeltas shows the text of deltas that was held back, before the next event. The caller holds
+// l.mu.
 func (l *Log) endDeltas() {
 	if l.deltas == nil {
 		return
@@ -203,8 +201,7 @@ func withText(d Draft, text string) Draft {
 	return d
 }
 
-// Observe calls f for each later event, one at a time, until stop is called. f must not
-// call the log.
+// Observe calls f for each later event, one at a time, until stop is called. f must not call l.
 func (l *Log) Observe(f func(Event)) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,7 +215,7 @@ func (l *Log) Observe(f func(Event)) (stop func()) {
 	}
 }
 
-// show calls the observers. The caller holds the lock.
+// show calls the observers. The caller holds l.mu.
 func (l *Log) show(events ...Event) {
 	for _, e := range events {
 		for _, f := range l.observers {
@@ -227,8 +224,8 @@ func (l *Log) show(events ...Event) {
 	}
 }
 
-// During calls run, and yields the events of the session that happen meanwhile. An error of
-// run comes last. If the consumer stops early, During cancels run and waits for its end.
+// During calls run, and yields the events of the session that happen meanwhile. An error of run
+// comes last. If the consumer stops early, During cancels run and waits for its end.
 func (l *Log) During(ctx context.Context, run func(context.Context) error) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -18,8 +18,8 @@ var (
 	ErrNoSession = errors.New("no such session")
 	// ErrAmbiguous is returned if the ids of several sessions have the given beginning.
 	ErrAmbiguous = errors.New("several ids begin like this")
-	// ErrNoPreimage is returned for a content that the store never got, or that was deleted
-	// or replaced by newer ones.
+	// ErrNoPreimage is returned for a content that the store never got, or that was deleted, or
+	// had to make room for newer ones.
 	ErrNoPreimage = errors.New("the content is not kept")
 	// ErrNewer is returned if a newer version of the program has written the store.
 	ErrNewer = errors.New("the store was written by a newer version of stockade")
@@ -29,14 +29,13 @@ var (
 type Info struct {
 	ID        string
 	Started   time.Time
-	Last      time.Time // time of the last event
+	Last      time.Time // time of the latest event
 	Events    int
 	Turns     int
 	Calls     int
 	Title     string // first line of the first prompt; empty: there is none
 	OpenCalls int    // number of calls that were intended and have no result
-	// Workspace is the session's first directory; empty: not recorded, or its body was deleted.
-	Workspace string
+	Workspace string // the session's first directory; empty: not recorded, or its body was deleted
 }
 
 // OpenCall is a call that was intended and has no result.
@@ -45,14 +44,14 @@ type OpenCall struct {
 	Turn    int
 	Step    int
 	Call    string
-	Time    time.Time // of the intent
+	Time    time.Time // time of the intent
 	Name    string    // name of the tool; empty: the body was deleted
 }
 
-// Store keeps events. Implementations are safe for concurrent use, also by several
-// processes, and pass the suite in sessiontest.
+// Store keeps events. Implementations are safe for concurrent use, also by several processes, and
+// pass the suite in sessiontest.
 type Store interface {
-	// Append seals all drafts in order, or none. When it returns, they are durable: no
+	// Append seals all drafts in order, or none. When it returns, their events are durable: no
 	// crash of the process or the machine loses them.
 	Append(ctx context.Context, drafts ...Draft) ([]Event, error)
 	// Events yields the events of a session with Seq > after, in order. An error ends the
@@ -62,17 +61,17 @@ type Store interface {
 	All(ctx context.Context) iter.Seq2[Event, error]
 	// Sessions lists the sessions. The session with the latest event comes first.
 	Sessions(ctx context.Context) ([]Info, error)
-	// Resolve returns the id that begins with prefix. "last" stands for the session with
-	// the latest event. Errors are ErrNoSession and ErrAmbiguous.
+	// Resolve returns the id that begins with prefix. "last" stands for the session with the
+	// latest event. The error wraps ErrNoSession or ErrAmbiguous if there is not exactly one.
 	Resolve(ctx context.Context, prefix string) (string, error)
 	// OpenCalls lists the calls that were intended and have no result.
 	OpenCalls(ctx context.Context) ([]OpenCall, error)
 	// Preimage returns the content with the SHA-256 that was stored with an event of the
-	// session. The error is ErrNoPreimage if the store does not have it: the oldest preimages
-	// of all sessions make room for new ones. Any other error means that it cannot be used.
+	// session. The error is ErrNoPreimage if the store does not have it: the oldest preimages of
+	// all sessions make room for new ones. After any other error the content cannot be used.
 	Preimage(ctx context.Context, session string, sum [32]byte) ([]byte, error)
-	// DeleteBodies permanently removes the bodies, salts and preimages of a session. The
-	// headers stay, and the chain still verifies.
+	// DeleteBodies permanently removes the bodies, salts and preimages of a session. The headers
+	// stay, and the chain still verifies.
 	DeleteBodies(ctx context.Context, session string) error
 	Close() error
 }
@@ -81,28 +80,29 @@ type Store interface {
 type Report struct {
 	Events  uint64   // number of verified events
 	Deleted uint64   // number of Events whose body was deleted
-	Head    [32]byte // Hash of the last event
-	// OpenCalls are the calls without a result: they are still running, a crash ended them,
-	// or the events of their results were removed.
+	Head    [32]byte // Hash of the last event; zero: there is none
+	// OpenCalls are the calls without a result: they are still running, a crash ended them, or the
+	// events of their results were removed.
 	OpenCalls []OpenCall
 }
 
-// ChainError is an error in a chain.
+// ChainError is returned for an event that differs from the written one, or that is out of place.
 type ChainError struct {
-	Seq     uint64 // of the first event that is wrong
+	Seq     uint64 // Seq of the first event that is wrong
 	Problem string
 }
 
 func (e *ChainError) Error() string { return fmt.Sprintf("event %d: %s", e.Seq, e.Problem) }
 
-// VerifyStore checks every event of a store, and both links of each. The error is a
-// *ChainError if an event was changed, moved, added or removed. Events that are missing at
-// the end cannot be noticed; compare Head with an earlier one.
+// VerifyStore checks every event of a store, and both links of each. The error is a *ChainError if
+// an event was changed, moved, added or removed. Events that are missing at the end cannot be
+// noticed; compare Head with an earlier one.
 func VerifyStore(events iter.Seq2[Event, error]) (Report, error) {
 	return verify(events, true)
 }
 
-// VerifySession checks the events of one session, which may be exported.
+// VerifySession checks the events of one session, which may be exported, like VerifyStore but
+// without the links between sessions.
 func VerifySession(events iter.Seq2[Event, error]) (Report, error) {
 	return verify(events, false)
 }
@@ -133,10 +133,10 @@ func verify(events iter.Seq2[Event, error], whole bool) (r Report, err error) {
 	return r, nil
 }
 
-// VerifyEach yields the events of a session from its first, and checks the order, the hash
-// and the body of each. An event that differs from the written one is a *ChainError, which
-// ends the sequence. Events that are missing at the end cannot be noticed. A check takes
-// some microseconds for an event, less than reading it.
+// VerifyEach yields the events of a session from its first, and checks the order, the hash and the
+// body of each. For an event that differs from the written one it yields a *ChainError, which ends
+// the sequence. Events that are missing at the end cannot be noticed. A check takes some
+// microseconds for an event, less than reading it.
 func VerifyEach(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		c := chain{sessions: map[string]sessionHead{}}
@@ -153,19 +153,19 @@ func VerifyEach(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 
 // chain is the state of the verification of a chain.
 type chain struct {
-	wholeStore bool                   // the events are those of a whole store, not of single sessions
-	seq        uint64                 // of the last event
-	prev       [32]byte               // Hash of the last event
-	sessions   map[string]sessionHead // last event of each session
+	wholeStore bool                   // the events are those of a whole store, not of one session
+	seq        uint64                 // Seq of the previous event
+	prev       [32]byte               // Hash of the previous event
+	sessions   map[string]sessionHead // previous event of each session
 }
 
-// sessionHead is the last event of a session.
+// sessionHead describes the previous event of a session.
 type sessionHead struct {
 	hash    [32]byte
 	hasBody bool
 }
 
-// check returns a *ChainError if the next event was changed or is out of place.
+// check returns a *ChainError if e was changed or does not follow the previous event.
 func (c *chain) check(e Event) error {
 	last := c.sessions[e.Session]
 	switch {

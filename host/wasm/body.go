@@ -8,37 +8,36 @@ import (
 	"slices"
 )
 
-// MaxLocals limits the number of locals that a function may declare; eight bytes of a
-// file can ask for four thousand million.
+// MaxLocals limits the number of locals that a function may declare; with more it is malformed.
+// Eight bytes of a file can ask for four thousand million.
 const MaxLocals = 50_000
 
 // Instr is one instruction of a function body.
 type Instr struct {
-	Offset uint32 // in Body.Code
+	Offset uint32 // offset of the opcode in Body.Code
 	Op     Op
-	// Arg is the immediate that is an index or the depth of a label. If there are two, it
-	// is the first in the binary format: the type of call_indirect, the segment of
-	// memory.init and table.init, the destination of table.copy. For br_table and
-	// try_table it is the position of their first label in Body.Labels.
-	Arg uint32
-	// Arg2 is the second index, or the number of labels.
-	Arg2 uint32
+	// Arg is the immediate that is an index or the depth of a label; 0 if there is none. If there
+	// are two, it is the first in the binary format: the type of call_indirect, the segment of
+	// memory.init and table.init, the destination of table.copy. For br_table and try_table it
+	// is the position of their first label in Body.Labels.
+	Arg  uint32
+	Arg2 uint32 // the second index; for br_table and try_table the number of labels
 }
 
 // Body is the code of one function.
 type Body struct {
 	Func   uint32 // index of the function, imports first
 	Code   []byte // local declarations and instructions; aliases the module
-	Offset int    // of Code in the module
+	Offset int    // offset of Code in the module
 
-	LocalsEnd   int // offset in Code of the first instruction
-	LocalGroups uint32
-	Locals      uint32 // declared, without the parameters
-	Params      uint32
-	LocalTypes  []ValType // of parameters and locals
+	LocalsEnd   int       // offset in Code of the first instruction
+	LocalGroups uint32    // number of groups in the declarations of locals
+	Locals      uint32    // number of declared locals, without the parameters
+	Params      uint32    // number of parameters
+	LocalTypes  []ValType // types of the parameters and then of the locals
 
 	Instrs []Instr  // the last one ends the function
-	Labels []uint32 // of br_table, the default last, and of the clauses of try_table
+	Labels []uint32 // depths of labels in br_table, the default last, and in clauses of try_table
 }
 
 // End returns the offset in Code of the end of instruction i.
@@ -49,25 +48,25 @@ func (b *Body) End(i int) int {
 	return len(b.Code)
 }
 
-// Bodies reads the functions of a module one after another. It checks every index against
-// the module: of types, functions, tables, memories, globals, tags, segments, locals and
-// labels. It does not check the types of operands.
+// Bodies reads the functions of a module one after another. It checks every index against the
+// module: of types, functions, tables, memories, globals, tags, segments, locals and labels. It
+// does not check the types of operands.
 type Bodies struct {
-	// MaxBytes is a size in bytes; larger bodies are returned without their instructions.
-	// 0: all have them.
+	// MaxBytes limits the size of bodies in bytes: Next returns a larger one without its
+	// instructions, which are then not checked. 0: no limit.
 	MaxBytes int
 
 	m    *Module
 	r    reader
-	next int
+	next int // index in Module.Funcs of the function that Next reads
 
-	declared []bool // for each function, whether ref.func may name it; nil until the first ref.func
+	declared []bool // for each function: ref.func may name it; nil until the first ref.func
 
 	body  Body
-	depth int // number of labels around the current instruction
+	depth int // number of labels that enclose the current instruction
 }
 
-// Bodies returns a reader of the module's functions.
+// Bodies returns a reader of the functions that the module defines.
 func (m *Module) Bodies() *Bodies {
 	b := &Bodies{m: m}
 	b.body.Func = uint32(m.ImportedFuncs())
@@ -80,9 +79,9 @@ func (m *Module) Bodies() *Bodies {
 	return b
 }
 
-// CheckExtensions returns a [*FormatError] with an Extension if the module uses an
-// extension of WebAssembly that the host does not run. Functions of more than longest
-// bytes are skipped.
+// CheckExtensions returns a [*FormatError] with an Extension if the module uses an extension of
+// WebAssembly that the host does not run, and the error of [Bodies.Err] if a function is
+// malformed. It skips functions of more than longest bytes; 0: none.
 func (m *Module) CheckExtensions(longest int) error {
 	uses, b := m.Extension, m.Bodies()
 	b.MaxBytes = longest
@@ -97,9 +96,9 @@ func (m *Module) CheckExtensions(longest int) error {
 	return &FormatError{Extension: uses}
 }
 
-// isDeclared reports whether a part of the module outside of functions refers to a
-// function: ref.func can name no other. The engine's own check no longer works once
-// ref.func is rewritten or the start function is exported, so it is done here.
+// isDeclared reports whether a part of the module outside of functions refers to a function:
+// ref.func may name only such functions. The engine's own check no longer works once ref.func
+// is rewritten or the start function is exported, so it is done here.
 func (b *Bodies) isDeclared(function uint32) bool {
 	if b.declared == nil {
 		b.declared = make([]bool, b.m.Count[KindFunc])
@@ -111,8 +110,8 @@ func (b *Bodies) isDeclared(function uint32) bool {
 	return b.declared[function]
 }
 
-// Next reads the next function. It returns false at the end or if the function is
-// malformed, see Err. The next call overwrites the result.
+// Next reads the next function. It returns false at the end, and if the function is malformed,
+// see Err. The next call overwrites the body.
 func (b *Bodies) Next() (*Body, bool) {
 	if b.next == len(b.m.Funcs) || !b.r.ok() {
 		return nil, false
@@ -143,7 +142,7 @@ func (b *Bodies) Next() (*Body, bool) {
 	return &b.body, true
 }
 
-// Err returns the reason why Next returned false, or nil at the end.
+// Err returns the error for which Next returned false; nil: the functions ended.
 func (b *Bodies) Err() error {
 	if b.r.err == nil {
 		return nil
@@ -235,9 +234,8 @@ func readPrefixedOp(r *reader, prefix byte) Op {
 	if prefix == 0xfc {
 		sub = r.u32("opcode")
 	} else if sub = uint32(r.byte("opcode")); sub >= 0x80 {
-		// The engine reads one byte, and takes the second byte of a number above
-		// 127 for a nop. So only numbers that both readers understand alike are
-		// accepted.
+		// The engine reads one byte, and takes the second byte of a number above 127 for a nop.
+		// So only numbers that both readers understand alike are accepted.
 		switch second := r.byte("opcode"); {
 		case second == 2 && sub <= 0x93:
 			sub += 0x80 // relaxed SIMD: 0x100 to 0x113
@@ -259,8 +257,8 @@ func readPrefixedOp(r *reader, prefix byte) Op {
 	return base + Op(sub)
 }
 
-// immediate reads the rarer immediates of an instruction. It returns labels, with the
-// labels of the instruction appended.
+// immediate reads the rarer immediates of an instruction. It returns labels, to which it appends
+// the labels of the instruction.
 func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32) []uint32 {
 	switch imm {
 	case immBlock:
@@ -353,10 +351,10 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 	return labels
 }
 
-// index reads an index of a kind and checks its range.
+// index reads an index of a kind. It fails if the module has no such item.
 func (b *Bodies) index(r *reader, k Kind) uint32 { return r.index(b.m.Count[k], k.String()) }
 
-// blockType reads a block type: nothing, one result, or the index of a type.
+// blockType reads a block type: no result, one result, or the index of a function type.
 func (b *Bodies) blockType(r *reader) {
 	start := r.pos
 	switch t := r.byte("block type"); {
@@ -383,8 +381,8 @@ func (b *Bodies) memory(r *reader) {
 	}
 }
 
-// memarg reads the alignment and the offset of a memory access. It refuses the index of a
-// memory: the bit for it makes the alignment too large.
+// memarg reads the alignment and the offset of a memory access. It refuses the form with the
+// index of a memory, whose bit makes the alignment too large.
 func (b *Bodies) memarg(r *reader) {
 	start := r.pos
 	if align := r.u32("alignment"); align > 31 {

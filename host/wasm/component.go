@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// Limits of DecodeComponent, in addition to those of modules. A component composed of
-// others has a few hundred sections and nests three levels deep.
+// Limits of DecodeComponent, in addition to those of modules; it refuses what exceeds them. A
+// component composed of others has a few hundred sections and nests three levels deep.
 const (
-	MaxComponentSections = 1 << 14 // in all levels together
-	MaxComponentNesting  = 16
+	MaxComponentSections = 1 << 14 // sections in all levels together
+	MaxComponentNesting  = 16      // levels of components below the outermost
 )
 
 // ExternKind is the kind of an import or an export of a component.
@@ -23,7 +23,7 @@ const (
 	ExternValue     ExternKind = 2
 	ExternType      ExternKind = 3
 	ExternComponent ExternKind = 4
-	ExternInstance  ExternKind = 5 // of an interface
+	ExternInstance  ExternKind = 5 // an instance of an interface
 )
 
 var externNames = [...]string{"core module", "function", "value", "type", "component", "interface"}
@@ -37,16 +37,16 @@ type Extern struct {
 	Kind ExternKind
 }
 
-// Component is the result of DecodeComponent. It does not change afterwards.
+// Component is the result of DecodeComponent. DecodeComponent does not change it afterwards.
 type Component struct {
-	Raw              []byte // the file
-	Imports, Exports []Extern
+	Raw              []byte   // the file
+	Imports, Exports []Extern // imports and exports of the outermost component
 	Modules          [][]byte // core modules on every level, in the order of the file; they alias the input
 	Components       int      // number of nested components, on every level
 	Customs          []Custom // custom sections of the outermost level
 }
 
-// The section ids of components that the decoder knows.
+// The section ids of components that the decoder knows by name; componentLast is the largest.
 const (
 	componentCustom    byte = 0
 	componentModule    byte = 1
@@ -57,12 +57,12 @@ const (
 )
 
 // DecodeComponent walks the sections of a component of the component model, the format of
-// programs for WASI 0.2 and later. It collects the names of the imports and exports, and
-// the core modules; it does not read types, instructions, or the content of core modules.
-// Its errors are those of [Decode].
+// programs for WASI 0.2 and later. It collects the names of the imports and exports, and the
+// core modules; it does not read types, instructions, or the content of core modules. Its
+// errors are those of [Decode]; a core module is an error of its own.
 //
-// It reads each byte at most once, except headers of nested sections. It allocates at
-// most 32 bytes for each byte of data, and 4 MiB besides.
+// It reads each byte at most once, except headers of nested sections. It allocates at most 32
+// bytes for each byte of data, and 4 MiB besides.
 func DecodeComponent(data []byte) (*Component, error) {
 	switch err := checkHeader(data); {
 	case err == nil:
@@ -86,7 +86,7 @@ type componentDecoder struct {
 	numSections int
 }
 
-// sections walks the sections of one level; 0 is the outermost.
+// sections walks the sections of a component at a level of nesting; 0 is the outermost.
 func (d *componentDecoder) sections(r *reader, level int) {
 	for r.ok() && r.remaining() > 0 {
 		offset := r.pos
@@ -171,7 +171,7 @@ func (*componentDecoder) nestedHeader(r *reader, version []byte, what string) {
 	}
 }
 
-// externName reads a name and skips the options of its newest form.
+// externName reads a name and skips the options that its newest form has.
 func externName(r *reader, what string) string {
 	start := r.pos
 	form := r.byte(what)
@@ -234,9 +234,9 @@ func externSort(r *reader) ExternKind {
 	return kind
 }
 
-// LargestModule returns the largest core module of a component, and its shape: most
-// components are one core module and small ones that connect it. It returns nil if that
-// module does not decode, or there is none.
+// LargestModule returns the largest core module of a component, and its shape: most components
+// are one core module and small ones that connect it. The module is nil if there is none, or if
+// the largest does not decode.
 func (c *Component) LargestModule() (*Module, Shape) {
 	var largest []byte
 	for _, m := range c.Modules {

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// CustomSection returns the contents of the first custom section with a name, which alias
-// the decoded bytes. A name that begins with "stockade-" occurs at most once; other names
-// may occur several times, all in Module.Customs.
+// CustomSection returns the contents of the first custom section with a name, which alias the
+// decoded bytes; false: there is none. A name that begins with "stockade-" occurs at most once;
+// other names may occur several times, all in Module.Customs.
 func CustomSection(m *Module, name string) ([]byte, bool) {
 	for _, c := range m.Customs {
 		if c.Name == name {
@@ -18,10 +18,10 @@ func CustomSection(m *Module, name string) ([]byte, bool) {
 	return nil, false
 }
 
-// AppendCustom returns a copy of the module data with a custom section at its end,
-// instead of all earlier sections of that name. Everything else keeps its bytes and its
-// order. It fails if data does not decode, if the name is longer than [MaxNameBytes] or
-// not UTF-8, or if the result would exceed the limits of Decode.
+// AppendCustom returns a copy of the module data with a custom section at its end; it leaves out
+// all earlier sections of that name. Everything else keeps its bytes and its order. It returns
+// an error if data does not decode, if the name is longer than [MaxNameBytes] or not UTF-8, or
+// if the result would exceed the limits of Decode.
 func AppendCustom(data []byte, name string, payload []byte) ([]byte, error) {
 	if len(name) > MaxNameBytes || !utf8.ValidString(name) {
 		return nil, fmt.Errorf("append custom section %.80q: the name is not UTF-8 of at most %d bytes", name, MaxNameBytes)
@@ -52,8 +52,8 @@ func WithoutCustom(m *Module, name string) []byte {
 	return out
 }
 
-// copyWithoutCustom returns a copy of a module without its custom sections of a name, and
-// the number of its sections. The copy has capacity for room more bytes.
+// copyWithoutCustom returns a copy of a module without its custom sections of a name, and the
+// number of the remaining sections. The copy has capacity for room more bytes.
 func copyWithoutCustom(m *Module, name string, room int) (out []byte, sections int) {
 	left := make(map[int]bool)
 	for _, c := range m.Customs {

@@ -8,17 +8,17 @@ import (
 // ManifestSection is the name of the custom section with the manifest of a tool module.
 const ManifestSection = "stockade-tool"
 
-// ownSectionPrefix is the prefix of names of custom sections that have a meaning for this
-// host. Decode refuses two sections with the same such name: the section that was signed
-// or shown to a person must be the one that is read.
+// ownSectionPrefix begins the names of custom sections that have a meaning for this host. Decode
+// refuses two sections with the same such name: the section that was signed or shown to a
+// person must be the one that is read.
 const ownSectionPrefix = "stockade-"
 
-// Decode walks the sections of a core module. It returns an error that wraps
-// [ErrNotWasm], [ErrComponent], [ErrVersion] or [ErrTooLarge] if the header is not that
-// of a core module, and a [*FormatError] if the rest breaks the format or a limit.
+// Decode walks the sections of a core module. It returns an error that wraps [ErrNotWasm],
+// [ErrComponent], [ErrVersion] or [ErrTooLarge] if the header is not that of a core module or
+// data is too large, and a [*FormatError] if the rest breaks the format or a limit.
 //
-// It allocates at most 32 bytes for each byte of data, and 384 KiB besides (for the list
-// of sections). Real modules need far less than their own size. The Module aliases data.
+// It allocates at most 32 bytes for each byte of data, and 384 KiB besides (for the list of
+// sections). Real modules need far less than their own size. The Module aliases data.
 func Decode(data []byte) (*Module, error) {
 	if err := checkHeader(data); err != nil {
 		return nil, err
@@ -36,8 +36,8 @@ type decoder struct {
 	dataCount uint32
 }
 
-// sectionRank is the position of each section in a module. It differs from the id because
-// the data count and tag sections were invented later.
+// sectionRank is the position of each section, by its id, in a module. It differs from the id
+// because the data count and tag sections were invented later.
 var sectionRank = [...]int{
 	SectionType: 1, SectionImport: 2, SectionFunction: 3, SectionTable: 4, SectionMemory: 5, SectionTag: 6, SectionGlobal: 7,
 	SectionExport: 8, SectionStart: 9, SectionElement: 10, SectionDataCount: 11, SectionCode: 12, SectionData: 13,
@@ -267,7 +267,6 @@ func (d *decoder) tagSection(r *reader) {
 	d.m.Count[KindTag] += n
 }
 
-// tag reads an exception tag and returns the index of its type.
 func (d *decoder) tag(r *reader) uint32 {
 	r.extension = exceptions
 	start := r.pos
@@ -420,7 +419,7 @@ func (d *decoder) data(r *reader) {
 	d.m.NumDataSegments = n
 }
 
-// funcRef reads the index of a function and records its position.
+// funcRef reads the index of a function and records its position in Module.FuncRefs.
 func (d *decoder) funcRef(r *reader) {
 	if len(d.m.FuncRefs) == MaxFuncRefs {
 		r.failAt(r.pos, "more than %d references to functions outside of functions", MaxFuncRefs)
@@ -430,7 +429,6 @@ func (d *decoder) funcRef(r *reader) {
 	r.index(d.m.Count[KindFunc], "function")
 }
 
-// skipConstExpr skips a constant expression.
 func (d *decoder) skipConstExpr(r *reader, what string) {
 	for r.ok() {
 		start := r.pos

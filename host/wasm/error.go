@@ -10,28 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// Decode returns these errors if the header is not that of a core module. They are
-// wrapped in a sentence; test with errors.Is.
+// The errors of Decode for a file that is no core module, or too large. They are wrapped in a
+// sentence; test with errors.Is.
 var (
-	// ErrNotWasm is returned when the file is not WebAssembly; the sentence names its
+	// ErrNotWasm is returned when the file is not WebAssembly; the text of the error names the
 	// likely format.
 	ErrNotWasm = errors.New("not a WebAssembly module")
-	// ErrComponent is returned when the file is a WebAssembly component, not a core
-	// module.
+	// ErrComponent is returned when the file is a WebAssembly component, not a core module.
 	ErrComponent = errors.New("a component, not a core module")
 	// ErrVersion is returned when the WebAssembly version is not 1.
 	ErrVersion = errors.New("unsupported version of the WebAssembly binary format")
-	// ErrTooLarge is returned when the file has more than MaxModuleBytes.
+	// ErrTooLarge is returned when the file has more than [MaxModuleBytes], or would have.
 	ErrTooLarge = errors.New("module is too large")
 )
 
-// FormatError is the error for a file with the header of a core module that breaks the
-// binary format or exceeds one of the Max constants.
+// FormatError is the error for a file with the header of a core module or component that breaks
+// the binary format, exceeds one of the Max constants, or uses an unsupported extension.
 type FormatError struct {
-	Offset int    // in bytes from the start of the file
+	Offset int    // byte of the file at which the violation begins
 	What   string // the violation; lower case, no full stop
-	// Extension names the extension of WebAssembly that the module uses and the host does
-	// not run; empty: the module is malformed.
+	// Extension names the extension of WebAssembly that the module uses and the host does not
+	// run; empty: the module is malformed.
 	Extension string
 }
 
@@ -47,7 +46,7 @@ var (
 	version1    = []byte{1, 0, 0, 0}
 	headerBytes = len(magic) + len(version1)
 
-	componentVersion = []byte{13, 0, 1, 0} // of WASI 0.2 and 0.3
+	componentVersion = []byte{13, 0, 1, 0} // version of the component model in WASI 0.2 and 0.3
 )
 
 func checkHeader(data []byte) error {
@@ -89,7 +88,7 @@ var signatures = []struct{ prefix, what string }{
 	{"SQLite format 3\x00", "a SQLite database"},
 }
 
-// looksLike names the likely format of a file, from its first bytes.
+// looksLike returns the likely format of a file, from its first bytes, as the end of a sentence.
 func looksLike(data []byte) string {
 	for _, s := range signatures {
 		if bytes.HasPrefix(data, []byte(s.prefix)) {
@@ -130,7 +129,7 @@ func looksLike(data []byte) string {
 	return "text"
 }
 
-// javaScript matches the start of a lower-case text that no other language begins with.
+// javaScript matches the start of a text in lower case with which only JavaScript begins.
 var javaScript = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:(?:/\*[^*]*\*/|//[^\n]*\n)\s*)*(?:['"]use strict['"]|export (?:default|async|const|function|class|\{|\*)|` +
 		`import (?:['"{*]|[\w$]+(?:, *\{[^}]*\})? from ['"])|(?:const|let|var) [\w${}, ]+ = (?:require\(|async |\(|function)|(?:async )?function[ *]|module\.exports)`)

@@ -6,24 +6,22 @@ import (
 	"slices"
 )
 
-// mergeGap limits the number of zero bytes written to join two data segments: about the
-// size of the second segment's header. Go's linker leaves out runs of eight and more
-// zeros, which makes tens of thousands of segments.
+// mergeGap limits the number of zero bytes written to join two data segments: about the size of
+// the second segment's header. Segments farther apart stay separate. Go's linker leaves out runs
+// of eight and more zeros, which makes tens of thousands of segments.
 const mergeGap = 64
 
-// maxMergeGap is the limit if there are still too many segments. Tools that write a
-// program's memory back into the module, such as wizer, also leave out zeros and make as
-// many segments.
+// maxMergeGap is the limit instead of mergeGap if too many segments would remain. Tools that write
+// a program's memory back into the module, such as wizer, also make many segments.
 const maxMergeGap = 4096
 
 // MergeDataSegments returns the payload of a data section with the same effect and fewer
-// segments, and their number; ok is false if nothing can be merged. It joins segments
-// that are close to each other in a memory that the module defines and that is zero
-// before. If more than most segments remain, it joins segments that are farther apart.
-// Modules whose segments overlap or have offsets that are not constant are left alone.
-// The caller must not use it for a module whose code names segments. The result is at
-// most three times as large as the old payload. See RATIONALE, "Why are data segments
-// merged?"
+// segments, and their number; ok is false if nothing can be merged. It joins segments that are
+// close to each other in a memory that the module defines and that is zero before. If more than
+// most segments remain, it joins segments that are farther apart; even then more may remain. It
+// does not merge segments that overlap or have offsets that are not constant. The caller must
+// not use it for a module whose code names segments. The result is at most three times as large
+// as the old payload. See RATIONALE, "Why are data segments merged?"
 func MergeDataSegments(m *Module, most int) (payload []byte, n int, ok bool) {
 	if m.NumDataSegments < 2 || len(m.Memories) != 1 {
 		return nil, 0, false
@@ -63,8 +61,8 @@ func MergeDataSegments(m *Module, most int) (payload []byte, n int, ok bool) {
 	return payload, n, true
 }
 
-// countMerged returns the number of segments that remain if gaps up to most bytes are
-// filled, and the number of zeros needed.
+// countMerged returns the number of segments that remain if gaps of up to most bytes are filled,
+// and the number of zeros that fill them.
 func countMerged(segments []segment, most int) (n, zeros int) {
 	n = 1
 	for i, s := range segments[1:] {
@@ -84,8 +82,8 @@ type segment struct {
 
 func (s segment) end() int64 { return int64(s.offset) + int64(len(s.data)) }
 
-// constantSegments returns the n segments of a data section; false unless all are active
-// and have constant offsets.
+// constantSegments returns the n segments of a data section; false unless all are active and have
+// constant offsets.
 func constantSegments(payload []byte, n int) ([]segment, bool) {
 	r := reader{data: payload, end: len(payload)}
 	r.u32("data segments")
@@ -117,7 +115,8 @@ func constantSegments(payload []byte, n int) ([]segment, bool) {
 	return out, true
 }
 
-// appendMerged writes the first segments as a single segment, and returns the rest.
+// appendMerged writes the first segments, as far as the gaps between them have at most gap bytes,
+// as a single segment, and returns the remaining segments.
 func appendMerged(out []byte, segments []segment, gap int) ([]byte, []segment) {
 	k := 1
 	for k < len(segments) && int64(segments[k].offset)-segments[k-1].end() <= int64(gap) {

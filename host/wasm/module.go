@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Limits on modules that Decode accepts. They are far above those of real modules (a 31
-// MiB compiler has 450 imports and exports) and bound the memory that a small hostile
-// file can make the host allocate.
+// Limits on modules; Decode refuses a module beyond them. They are far above those of real modules
+// (a 31 MiB compiler has 450 imports and exports) and bound the memory that a small hostile file
+// can make the host allocate.
 const (
 	MaxModuleBytes = 128 << 20
 	MaxSections    = 1024 // custom sections included
 	MaxTypes       = 1 << 16
-	MaxParams      = 1000 // of parameters, and of results
+	MaxParams      = 1000 // parameters, and also results, of a function type
 	MaxImports     = 1 << 14
 	MaxFuncs       = 1 << 20
 	MaxTables      = 1 << 10
@@ -21,9 +21,9 @@ const (
 	MaxGlobals     = 1 << 20
 	MaxTags        = 1 << 10
 	MaxExports     = 1 << 16
-	MaxSegments    = 1 << 20 // of each kind; a Go module has 38 to 100 thousand
-	MaxElements    = 1 << 20 // of all element segments; a 49 MiB compiler has 20 thousand
-	MaxFuncRefs    = 1 << 21 // see Module.FuncRefs
+	MaxSegments    = 1 << 20 // data segments, and also element segments; a Go module has 38 to 100 thousand
+	MaxElements    = 1 << 20 // elements in all element segments together; a 49 MiB compiler has 20 thousand
+	MaxFuncRefs    = 1 << 21 // elements of Module.FuncRefs
 	MaxNameBytes   = 4096
 )
 
@@ -43,8 +43,8 @@ const (
 	FuncRef   ValType = 0x70
 	ExternRef ValType = 0x6f
 	ExnRef    ValType = 0x69
-	// Ref and RefNull are references to one type of the module. The index of the type is
-	// checked and not stored.
+	// Ref and RefNull are references to one type of the module. The index of the type is checked
+	// and not stored.
 	Ref     ValType = 0x64
 	RefNull ValType = 0x63
 )
@@ -62,8 +62,7 @@ type FuncType struct {
 	Params, Results []ValType
 }
 
-// String returns the signature in the notation of wit/README.md: "(i32 i64) -> i32",
-// "() -> i32", "(i32)".
+// String returns the signature in the notation of wit/README.md: "(i32 i64) -> i32", "(i32)".
 func (t FuncType) String() string {
 	list := func(types []ValType) string { return "(" + strings.Trim(fmt.Sprint(types), "[]") + ")" }
 	switch len(t.Results) {
@@ -77,7 +76,7 @@ func (t FuncType) String() string {
 
 // Global is a global that the module defines.
 type Global struct {
-	Index uint32 // imported globals come first
+	Index uint32 // index among all globals, of which imported ones come first
 	Type  ValType
 }
 
@@ -97,12 +96,12 @@ var kindNames = [...]string{"function", "table", "memory", "global", "tag"}
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Limits bounds a memory, in pages, or a table, in elements.
+// Limits holds the limits of a memory, in pages, or of a table, in elements.
 type Limits struct {
-	Min, Max uint64 // Max is 0 unless HasMax
+	Min, Max uint64 // size at the start, and largest size; Max is 0 unless HasMax
 	HasMax   bool
 	Shared   bool // a memory shared by threads
-	Is64     bool // addressed by i64
+	Is64     bool // indices are i64
 }
 
 // Table is a table that the module defines.
@@ -111,22 +110,21 @@ type Table struct {
 	Limits Limits
 }
 
-// Import is an import of the module. The fields below Kind are set for the named kinds
-// only.
+// Import is an import of the module. The fields after Kind are set only for the kinds they name.
 type Import struct {
 	Module, Name string
 	Kind         Kind
 	Type         uint32  // KindFunc and KindTag: index in Module.Types, in range
 	Limits       Limits  // KindTable and KindMemory
-	ValType      ValType // KindTable: element type; KindGlobal: type of the value
-	Mutable      bool    // KindGlobal
+	ValType      ValType // KindTable: type of the elements; KindGlobal: type of the value
+	Mutable      bool    // KindGlobal: code can set it
 }
 
 // Export is an export of the module. Names are unique in a module.
 type Export struct {
 	Name  string
 	Kind  Kind
-	Index uint32 // in the index space of Kind, imports first; in range
+	Index uint32 // index among all items of Kind, of which imported ones come first; in range
 }
 
 // Section ids in the binary format.
@@ -150,23 +148,22 @@ const (
 // Section is one section as it stands in the file.
 type Section struct {
 	ID            byte
-	Offset        int    // of the id byte
-	PayloadOffset int    // of the first byte after the size
+	Offset        int    // offset in the file of the id byte
+	PayloadOffset int    // offset in the file of the first byte after the size
 	Payload       []byte // aliases the input
 }
 
-// End returns the offset of the first byte after the section.
+// End returns the offset in the file of the first byte after the section.
 func (s Section) End() int { return s.PayloadOffset + len(s.Payload) }
 
 // Custom is a custom section.
 type Custom struct {
 	Name   string
-	Offset int    // of the section's id byte
+	Offset int    // offset in the file of the section's id byte
 	Data   []byte // the bytes after the name; aliases the input
 }
 
-// Module is the result of Decode. It does not change after Decode returned, so several
-// goroutines may read it.
+// Module is the result of Decode. Nothing changes it later, so several goroutines may read it.
 type Module struct {
 	Raw      []byte    // the file
 	Sections []Section // in the order of the file
@@ -174,37 +171,32 @@ type Module struct {
 	Imports  []Import
 	Funcs    []uint32 // type index of each function that the module defines
 	Tables   []Table
-	Memories []Limits // in pages
+	Memories []Limits // limits of each memory that the module defines, in pages
 	Tags     []uint32 // type index of each exception tag that the module defines
 	Exports  []Export
 	Customs  []Custom
 
-	// Count is the number of items of each kind, imports included.
-	Count [KindTag + 1]int
+	Count [KindTag + 1]int // number of items of each kind, imports included
 
-	NumGlobals         int      // globals that the module defines
+	NumGlobals         int      // number of globals that the module defines
 	MutableGlobals     []Global // globals that the module defines and code can set
-	NumElementSegments int      // number of element segments
-	NumElements        int      // number of elements in all element segments
-	NumDataSegments    int      // number of data segments
-	LargestBody        int      // size in bytes, including the declarations of locals
+	NumElementSegments int
+	NumElements        int // number of elements in all element segments
+	NumDataSegments    int
+	LargestBody        int // size in bytes of the largest function body, with its locals
 
-	// FuncRefs holds the offset in the file of every function index outside of function
-	// bodies: in exports, elements and initial values, but not in the start section.
+	// FuncRefs holds the offset in the file of every function index outside of function bodies: in
+	// exports, elements and initial values, but not in the start section.
 	FuncRefs []uint32
 
-	// Extension names an extension of WebAssembly that the host does not run and that is
-	// used outside of functions; empty: none. See [Module.CheckExtensions].
+	// Extension names an extension of WebAssembly that the host does not run and that is used
+	// outside of function bodies; empty: none. See [Module.CheckExtensions].
 	Extension string
 
-	// HasStart reports whether instantiation runs the function Start, before any export
-	// can be called.
-	HasStart bool
-	Start    uint32
+	HasStart bool   // instantiation runs the function Start, before any export can be called
+	Start    uint32 // function index
 
-	// HasDataCount reports whether there is a data count section. Its number equals
-	// NumDataSegments.
-	HasDataCount bool
+	HasDataCount bool // there is a data count section; its number equals NumDataSegments
 }
 
 // Export returns the export of that name; false if there is none.
@@ -217,12 +209,12 @@ func (m *Module) Export(name string) (Export, bool) {
 	return Export{}, false
 }
 
-// ImportedFuncs returns the number of imported functions, which is also the index of the
-// first function that the module defines.
+// ImportedFuncs returns the number of imported functions, which is also the index of the first
+// function that the module defines.
 func (m *Module) ImportedFuncs() int { return m.Count[KindFunc] - len(m.Funcs) }
 
-// FuncType returns the signature of a function by its index in the function index space,
-// in which imports come first; false if there is no such function.
+// FuncType returns the signature of a function by its index in the function index space, in which
+// imports come first; false if there is no such function.
 func (m *Module) FuncType(index uint32) (FuncType, bool) {
 	i := uint64(index)
 	for _, imp := range m.Imports {
@@ -240,8 +232,8 @@ func (m *Module) FuncType(index uint32) (FuncType, bool) {
 	return FuncType{}, false
 }
 
-// ExportedFunc returns the signature of the exported function of that name; false if
-// there is no such export or it is no function.
+// ExportedFunc returns the signature of the exported function of that name; false if there is no
+// such export or it is no function.
 func (m *Module) ExportedFunc(name string) (FuncType, bool) {
 	e, ok := m.Export(name)
 	if !ok || e.Kind != KindFunc {

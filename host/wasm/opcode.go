@@ -1,14 +1,14 @@
 package wasm
 
-// Op is an instruction. A one-byte opcode is its own value; for a prefixed instruction,
+// Op is an instruction. A one-byte opcode is its own value; for an instruction with a prefix byte,
 // its number is added to a base, see [OpMisc], [OpVector] and [OpAtomic].
 type Op uint16
 
-// The bases of prefixed instructions.
+// The bases of instructions with a prefix byte, and the largest Op.
 const (
-	OpMisc   Op = 0x100 // 0xfc: saturating truncation, bulk memory, tables
-	OpVector Op = 0x200 // 0xfd
-	OpAtomic Op = 0x400 // 0xfe
+	OpMisc   Op = 0x100 // prefix 0xfc: saturating truncation, bulk memory, tables
+	OpVector Op = 0x200 // prefix 0xfd: vectors
+	OpAtomic Op = 0x400 // prefix 0xfe: atomic operations of threads
 	MaxOp    Op = 0x44e
 )
 
@@ -106,8 +106,8 @@ const (
 	threads            = "threads"
 )
 
-// extension returns the extension of WebAssembly to which an instruction belongs; empty:
-// the host runs the instruction, or it is unknown.
+// extension returns the extension of WebAssembly to which an instruction belongs; empty: the host
+// runs the instruction, or it is unknown.
 func (op Op) extension() string {
 	switch op {
 	case 0x06, 0x07, 0x09, 0x18, 0x19, OpThrow, OpThrowRef, OpTryTable: // and those of the older proposal
@@ -125,7 +125,7 @@ func (op Op) extension() string {
 	return ""
 }
 
-// immediate is the kind of operands that follow an opcode.
+// immediate is the kind of the operands that follow an opcode in the code.
 type immediate byte
 
 const (

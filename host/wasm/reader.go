@@ -5,30 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// reader reads the fields of one section, or of the list of sections. Its first failure
-// sticks: every later read returns zero. So callers check err before they use a value to
-// allocate, to loop or to index.
+// reader reads the fields of one section, or of the list of sections. After its first failure
+// every later read returns zero, and the error stays. So callers check err before they use a
+// value to allocate, to loop or to index. The parameter what names the field for the error.
 type reader struct {
-	data []byte // the whole file, so that offsets need no translation
-	pos  int
-	end  int // pos <= end <= len(data)
-	err  *FormatError
+	data []byte       // the whole file, so that offsets need no translation
+	pos  int          // offset in data of the next byte
+	end  int          // end of the section in data: pos <= end <= len(data)
+	err  *FormatError // the first failure
 
 	// text holds data[textAt:end] once a name was read. Names are substrings of text: one
 	// allocation for a section instead of one for each name.
 	text   string
 	textAt int
 
-	// numTypes is the number of types that a reference may name, and maxTypeRef the
-	// largest index that was named.
-	numTypes   int
-	maxTypeRef int64
+	numTypes   int   // number of types that a reference type may name
+	maxTypeRef int64 // largest index of a type that a reference type has named
 
-	extension string // see [Module.Extension]
+	extension string // the last extension that a part belonged to, see [Module.Extension]
 }
 
-// extensionOf returns the extension of WebAssembly to which the form of a type belongs;
-// empty: unknown.
+// extensionOf returns the extension of WebAssembly to which a form of a type belongs; empty:
+// unknown.
 func extensionOf(form byte) string {
 	switch form {
 	case 0x4f, 0x50, 0x5e, 0x5f, 0x6a, 0x6b, 0x6c, 0x6d, 0x6e, 0x71, 0x72, 0x73:
@@ -39,8 +37,8 @@ func extensionOf(form byte) string {
 	return ""
 }
 
-// failUnsupported is failAt for a part of an extension that the host does not run;
-// extension may be empty: the part is malformed.
+// failUnsupported is failAt for a part of an extension that the host does not run. With an empty
+// extension the part is malformed.
 func (r *reader) failUnsupported(offset int, extension, format string, args ...any) {
 	if r.ok() {
 		r.failAt(offset, format, args...)
@@ -71,7 +69,7 @@ func (r *reader) byte(what string) byte {
 	return b
 }
 
-// skip skips n bytes.
+// skip skips n bytes. It fails if fewer remain.
 func (r *reader) skip(n uint64, what string) {
 	if !r.ok() {
 		return
@@ -83,8 +81,8 @@ func (r *reader) skip(n uint64, what string) {
 	r.pos += int(n)
 }
 
-// unsigned reads an unsigned LEB128 number of at most that many bits. Padding with zeros
-// is legal up to the longest form, and linkers use it.
+// unsigned reads an unsigned LEB128 number of at most that many bits. Padding with zeros is legal
+// up to the longest form, and linkers use it.
 func (r *reader) unsigned(bits int, what string) uint64 {
 	start := r.pos
 	var v uint64
@@ -113,7 +111,7 @@ func (r *reader) u32(what string) uint32 {
 	return uint32(r.unsigned(32, what))
 }
 
-// index reads an index into a space of that size.
+// index reads an index of one of space items. It fails if the index is out of range.
 func (r *reader) index(space int, what string) uint32 {
 	start := r.pos
 	i := r.u32(what)
@@ -174,8 +172,8 @@ func AppendSigned(out []byte, v int64) []byte {
 	}
 }
 
-// count reads the length of a vector whose elements have at least minBytes each. The
-// result is safe to allocate for.
+// count reads the length of a vector. It fails if the length exceeds limit, or if elements of at
+// least minBytes each do not fit into the section. So the result is safe to allocate for.
 func (r *reader) count(limit, minBytes int, what string) int {
 	start := r.pos
 	n := r.u32(what)
@@ -193,7 +191,7 @@ func (r *reader) count(limit, minBytes int, what string) int {
 	return int(n)
 }
 
-// name reads a UTF-8 name.
+// name reads a name, which is UTF-8 of at most [MaxNameBytes].
 func (r *reader) name(what string) string {
 	from, to := r.nameSpan(what)
 	if !r.ok() {
@@ -246,8 +244,8 @@ func (r *reader) refType(what string) ValType {
 	return t
 }
 
-// heapType reads the target of a reference type: a type of the module, or one of the
-// abstract types, which are negative.
+// heapType reads the target of a reference type: a type of the module, or one of the abstract
+// types, which are negative.
 func (r *reader) heapType(what string) {
 	start := r.pos
 	i := r.signed33(what)
@@ -266,7 +264,6 @@ func (r *reader) mutability() bool {
 	return b == 1
 }
 
-// limits reads the limits of a memory or of a table.
 func (r *reader) limits(kind Kind) Limits {
 	start := r.pos
 	what := "limits of a " + kind.String()

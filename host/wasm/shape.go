@@ -14,31 +14,17 @@ type ShapeKind int
 
 // The shapes. Package sandbox decides which of them run.
 const (
-	// Unknown: the imports and exports do not tell.
-	Unknown ShapeKind = iota
-	// Native: exports describe and call of stockade:tool/tools@0.1.x.
-	Native
-	// Incompatible: a native module of another version of the interface, or one that
-	// exports only half of it.
-	Incompatible
-	// Extism: an Extism plugin that needs a manifest to name the functions to call.
-	Extism
-	// HyperMCPv1: an Extism plugin with describe and call, as mcp.run and
-	// hyper-mcp define them.
-	HyperMCPv1
-	// HyperMCPv2: an Extism plugin with list_tools and call_tool.
-	HyperMCPv2
-	// Command: a program for WASI preview 1, with _start.
-	Command
-	// World: the core module of some other WIT world.
-	World
-	// Reactor: a WASI library with _initialize and other exports that are unknown.
-	Reactor
-	// Library: a library for a program that knows its C functions, such as the engine of
-	// a language.
-	Library
-	// ComponentModel: a component, which is no core module.
-	ComponentModel
+	Unknown        ShapeKind = iota // the imports and exports do not tell
+	Native                          // exports describe and call of stockade:tool/tools@0.1.x
+	Incompatible                    // a native module of another version, or with half of the interface
+	Extism                          // an Extism plugin without a function that lists its tools
+	HyperMCPv1                      // an Extism plugin with describe and call, as mcp.run and hyper-mcp define them
+	HyperMCPv2                      // an Extism plugin with list_tools and call_tool
+	Command                         // a program for WASI preview 1, with _start
+	World                           // the core module of some other WIT world
+	Reactor                         // a WASI library with _initialize and other exports that are unknown
+	Library                         // a library for a program that knows its C functions, as of a language
+	ComponentModel                  // a component, which is no core module
 )
 
 var shapeNames = [...]string{
@@ -48,17 +34,17 @@ var shapeNames = [...]string{
 // String returns a word for the kind. The words never change.
 func (k ShapeKind) String() string { return shapeNames[k] }
 
-// Shape is the result of Classify.
+// Shape is the result of Classify and ClassifyComponent.
 type Shape struct {
 	Kind ShapeKind
 
 	// Interface and Version are set for Native and Incompatible, such as
 	// "stockade:tool/tools@0.1.0" and "0.1.0". A native module exports its functions as
-	// Interface + "#describe" and Interface + "#call". For a component, Version is that
-	// of WASI, such as "0.2"; empty if it does not use WASI.
+	// Interface + "#describe" and Interface + "#call". For a component, Version is that of WASI,
+	// such as "0.2"; empty if it does not use WASI.
 	Interface, Version string
 
-	// Detail adds to the description of the kind; it can be empty.
+	// Detail adds to the description of the kind, such as names of exports; it can be empty.
 	Detail string
 }
 
@@ -83,8 +69,8 @@ var descriptions = [...]string{
 	ComponentModel: "a component",
 }
 
-// String describes the shape for an error: "an Extism plugin", "a WASI
-// command", "a tool module for stockade:tool/tools@0.2.0 (...)".
+// String describes the shape for an error: "an Extism plugin", "a WASI command", "a tool module
+// for stockade:tool/tools@0.2.0 (...)".
 func (s Shape) String() string {
 	what := descriptions[s.Kind] + s.Interface
 	if s.Kind == ComponentModel && s.Version != "" {
@@ -96,8 +82,8 @@ func (s Shape) String() string {
 	return what
 }
 
-// Classify derives the shape of a module from its imports and exports. It looks at names
-// only; the caller must check the signatures of functions, with [Module.ExportedFunc].
+// Classify derives the shape of a module from its imports and exports. It looks at names only; the
+// caller must check the signatures of functions, with [Module.ExportedFunc].
 func Classify(m *Module) Shape {
 	exported := make(map[string]bool, 8) // functions only
 	for _, e := range m.Exports {
@@ -158,9 +144,9 @@ func Classify(m *Module) Shape {
 	return s
 }
 
-// looksLikePlugin reports whether a module may be an Extism plugin although it imports
-// nothing of Extism: its functions take nothing and return a code. Functions that
-// compilers export are skipped.
+// looksLikePlugin reports whether a module may be an Extism plugin although it imports nothing
+// of Extism: its functions take nothing and return a code. Functions that compilers export are
+// skipped.
 func looksLikePlugin(m *Module) bool {
 	tools := false
 	for _, e := range m.Exports {
@@ -176,16 +162,15 @@ func looksLikePlugin(m *Module) bool {
 	return tools && memory.Kind == KindMemory
 }
 
-// minLibraryFuncs is the smallest number of functions with one prefix that make a
-// library. A plugin has a few functions without a common prefix.
+// minLibraryFuncs is the least number of functions with one prefix that make a module a library. A
+// plugin has a few functions without a common prefix.
 const minLibraryFuncs = 16
 
 // libraryPrefix matches the prefix that the functions of a C library share.
 var libraryPrefix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,15}_)[A-Za-z0-9]`) })
 
-// describeLibrary describes the largest group of exported functions with one prefix. It
-// returns "" if the module is no library. A library must export an allocator, so that its
-// host can pass arguments.
+// describeLibrary describes the largest group of exported functions with one prefix. It returns ""
+// if the module is no library. A library must export an allocator, for its host to pass arguments.
 func describeLibrary(m *Module) string {
 	members := make(map[string]int)
 	best, allocates := "", false
@@ -205,8 +190,7 @@ func describeLibrary(m *Module) string {
 	return fmt.Sprintf("exports %d functions %s*", members[best], best)
 }
 
-// ClassifyComponent derives the shape of a component from the names of its imports and
-// exports.
+// ClassifyComponent derives the shape of a component from the names of its imports and exports.
 func ClassifyComponent(c *Component) Shape {
 	s := Shape{Kind: ComponentModel}
 	for _, e := range slices.Concat(c.Exports, c.Imports) {
@@ -229,7 +213,7 @@ func ClassifyComponent(c *Component) Shape {
 	return s
 }
 
-// wasiInterface matches the name of an interface of WASI and captures its WASI version.
+// wasiInterface matches the name of an interface of WASI and captures the version of WASI in it.
 var wasiInterface = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^wasi:[a-z][a-z0-9-]*/[a-z][a-z0-9-]*@([0-9]{1,4}\.[0-9]{1,4})\.`)
 })
@@ -240,8 +224,7 @@ type ImportGroup struct {
 	Names  []string
 }
 
-// ImportGroups returns the imports, grouped by the module they come from, in the order of
-// the file.
+// ImportGroups returns the imports, grouped by their module, in the order of the file.
 func (m *Module) ImportGroups() []ImportGroup {
 	var out []ImportGroup
 	at := make(map[string]int)
@@ -256,7 +239,7 @@ func (m *Module) ImportGroups() []ImportGroup {
 	return out
 }
 
-// cm32p2Prefix begins the names of the mangling that later tools emit.
+// cm32p2Prefix begins the names of exports that later tools emit, in another mangling.
 const cm32p2Prefix = "cm32p2|" + NativeInterface
 
 // plainVersion matches a version that is safe to show.
@@ -303,8 +286,8 @@ func classifyNative(m *Module, exported map[string]bool) (Shape, bool) {
 	return best, found
 }
 
-// compatiblePatch reports whether a version has the API of NativeVersion, and returns its
-// patch number. Below 1.0 the minor version must match.
+// compatiblePatch reports whether a version has the API of NativeVersion, and returns its patch
+// number. Below 1.0 the minor version must match.
 func compatiblePatch(version string) (int, bool) {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, patch, _ := strings.Cut(rest, ".")

@@ -1,6 +1,6 @@
 // Package format parses the data in git's files: packs, trees, references and indexes. The
 // host and guests use it. It opens no files and keeps no data. Data may be damaged or made
-// to mislead: if it is not in git's format, ok is false.
+// to mislead: the result ok is false if the data is not in git's format.
 package format
 
 import (
@@ -23,11 +23,11 @@ const (
 	RefDelta
 )
 
-// Kinds holds the names of the kinds.
+// Kinds holds the names of the kinds; deltas have none.
 var Kinds = [...]string{Commit: "commit", Tree: "tree", Blob: "blob", Tag: "tag"}
 
-// LooseHeader parses the header of a loose object. begin is the offset of the content, and
-// size its number of bytes.
+// LooseHeader parses the inflated header of a loose object. begin is the offset of the
+// content, and size its number of bytes.
 func LooseHeader(data []byte) (kind int, size int64, begin int, ok bool) {
 	head, _, ok := strings.Cut(string(data), "\x00")
 	word, digits, _ := strings.Cut(head, " ")
@@ -49,16 +49,15 @@ const (
 type ObjectHeader struct {
 	Kind         int
 	Size         uint64 // bytes of the data, inflated
-	BaseDistance int64  // of an OffsetDelta: number of bytes from the start of its base to its own start
-	Base         []byte // of a RefDelta: id of its base
+	BaseDistance int64  // bytes from the start of the base to the start of an OffsetDelta
+	Base         []byte // id of the base of a RefDelta
 	Len          int    // bytes of the header
 }
 
-// MaxObjectHeader is the greatest number of bytes of a header, without an id.
+// MaxObjectHeader is the greatest number of bytes of an object's header, without an id.
 const MaxObjectHeader = 20
 
-// ParseObjectHeader parses the header at the start of b. hashSize is the number of bytes of
-// an id.
+// ParseObjectHeader parses the header at the start of b. An id has hashSize bytes.
 func ParseObjectHeader(b []byte, hashSize int) (h ObjectHeader, ok bool) {
 	if len(b) == 0 {
 		return h, false
@@ -93,8 +92,8 @@ func ParseObjectHeader(b []byte, hashSize int) (h ObjectHeader, ok bool) {
 	return h, false
 }
 
-// Offset parses a number in the variable-length format of deltas and of index version 4.
-// used is its number of bytes; 0: there is no number.
+// Offset parses a number in the variable-length format that OffsetDelta and index version 4 use.
+// used is the number of its bytes; 0: b does not begin with such a number of at most 8 bytes.
 func Offset(b []byte) (value int64, used int) {
 	for i, c := range b[:min(len(b), 8)] {
 		value = value<<7 | int64(c&0x7f)
@@ -107,8 +106,8 @@ func Offset(b []byte) (value int64, used int) {
 }
 
 // ApplyDelta applies a delta to its base. size is the size of the result that the delta
-// names. ok is false if the delta has another base, if the result has another size, or if
-// size exceeds limit.
+// names. ok is false if the delta is for a base of another size, if it is malformed, if the
+// result has another size, or if size exceeds limit.
 func ApplyDelta(base, delta []byte, limit int) (out []byte, size uint64, ok bool) {
 	was, n := binary.Uvarint(delta)
 	if n <= 0 || was != uint64(len(base)) {
@@ -158,7 +157,7 @@ func ApplyDelta(base, delta []byte, limit int) (out []byte, size uint64, ok bool
 	return out, size, uint64(len(out)) == size
 }
 
-// TreeEntry parses the first entry in the data of a tree. rest is the data after it.
+// TreeEntry parses the first entry in the data of a tree. rest is the data after the entry.
 func TreeEntry(data []byte, hashSize int) (name []byte, mode uint32, id, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(data) && data[i] != ' '; i++ {

@@ -13,20 +13,20 @@ type IndexEntry struct {
 	Name  []byte
 	Mode  uint32
 	ID    []byte
-	Flags uint32 // without the length of the name
+	Flags uint32 // flags of the entry, without the length of the name
 	Stat  []byte // times, inode and other data of the file
 }
 
-// Flags of an entry.
+// Flags of an index entry, and masks of parts of its flags.
 const (
 	StageMask      = 0x3000
-	NameLengthMask = 0x0fff // mask of the length of a name; longer names have this length, too
+	NameLengthMask = 0x0fff // a name that is longer than this has this as its length
 	AssumeValid    = 0x8000
 	SkipWorktree   = 0x4000 << 16
 	IntentToAdd    = 0x2000 << 16
 )
 
-// MinEntry is the least number of bytes of an entry.
+// MinEntry is the least number of bytes of an index entry.
 const MinEntry = 62
 
 const (
@@ -35,9 +35,9 @@ const (
 	extended    = 0x4000 // flag: more flags follow
 )
 
-// Limits of an index.
+// Limits of an index; one that exceeds them does not parse.
 const (
-	MaxName  = 4096 // bytes
+	MaxName  = 4096 // bytes of a path
 	MaxDepth = 256  // nested directories with a cached tree
 )
 
@@ -52,9 +52,9 @@ func IndexHeader(data []byte, hashSize int) (version, count uint32, ok bool) {
 // ErrIndex is returned for data that is not an index, or that has an unknown version.
 var ErrIndex = errors.New("it is not a git index of a known version")
 
-// IndexEntries calls each for every entry of an index of version 2 to 4, until it returns
-// an error. rest are the extensions after the entries. Like git, it does not check the hash
-// at the end.
+// IndexEntries calls each for every entry of an index of version 2 to 4, until each returns
+// an error, which it then returns. rest holds the extensions after the entries. Like git, it
+// does not check the hash at the end.
 func IndexEntries(data []byte, hashSize int, each func(*IndexEntry) error) (rest []byte, err error) {
 	version, count, ok := IndexHeader(data, hashSize)
 	if !ok || version < 2 || version > 4 {
@@ -73,8 +73,8 @@ func IndexEntries(data []byte, hashSize int, each func(*IndexEntry) error) (rest
 	return data, nil
 }
 
-// cut parses the first entry of data into e. rest is the data after it. Before, e must be
-// the preceding entry.
+// cut parses the first entry of data into e, which before must be the preceding entry or zero.
+// rest is the data after the entry.
 func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte, ok bool) {
 	n := indexStat + hashSize + 2
 	if len(data) < n {
@@ -120,8 +120,8 @@ func (e *IndexEntry) cut(data []byte, hashSize int, version uint32) (rest []byte
 	return data[all:], true
 }
 
-// Extension parses the first extension in the data after the entries of an index. rest is
-// the data after it. name is empty if there is none.
+// Extension parses the first extension in the data after the entries of an index. rest is the
+// data after the extension. name is empty if there is none.
 func Extension(data []byte) (name string, body, rest []byte, ok bool) {
 	if len(data) < 8 {
 		return "", nil, nil, true
@@ -134,8 +134,9 @@ func Extension(data []byte) (name string, body, rest []byte, ok bool) {
 }
 
 // CachedTrees parses the body of a TREE extension. It calls each for every directory, until
-// each returns false: with the name, which is empty or ends in a slash; the id of its tree, nil
-// if it is not valid; and its number of entries. It reports whether the whole body was parsed.
+// each returns false: with the name of the directory, which is empty or ends in a slash; the
+// id of its tree, nil if git has to write the tree anew; and its number of entries, negative
+// without an id. It reports whether the whole body was parsed.
 func CachedTrees(data []byte, hashSize int, each func(dir string, id []byte, entries int) bool) bool {
 	rest, ok := cachedTrees(data, hashSize, each, "", 0)
 	return ok && len(rest) == 0

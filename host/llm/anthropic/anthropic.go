@@ -1,7 +1,7 @@
 // Package anthropic is the provider for Anthropic's Messages API and for other servers with
 // the same API.
-//
-// [New] returns a [Model]. The model makes one streaming request of canonical messages, and
+// [New] returns a [Model]. For each streaming request of canonical messages, the model yields
+// deltas of the answer. See RATIONALE, "Why is Anthropic's API spoken without its library?"
 // deltas of the answer. See RATIONALE, "Why is Anthropic's API spoken without its library?"
 //
 //   - request.go encodes a conversation as messages of the API, each entry once, and marks the
@@ -39,12 +39,12 @@ type Model struct {
 
 	mu       sync.Mutex // guards the fields below
 	limits   serverLimits
-	template *requestTemplate  // of the last request
-	tools    []tool.Definition // of the last request with tools
+	template *requestTemplate  // template of the latest request; nil: none yet
+	tools    []tool.Definition // tools of the latest request with tools
 }
 
-// New returns a model. It does not connect and returns no error: with options that cannot
-// work, each Stream returns an error. The base URL may end in /v1 or not.
+// New returns a model. It does not connect and returns no error: with options that cannot work,
+// each Stream returns an error. The base URL may end in /v1 or not.
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
 	return &Model{Client: provider.Client{Options: opts, BaseURLHint: "/v1/messages is added to it", RefineError: refineError, RateLimitWait: rateLimitWait}}
@@ -70,10 +70,10 @@ func (m *Model) header() http.Header {
 	return header
 }
 
-// Models returns the names of the server's models, as the server writes them, the newest
-// first, at most 1,000. Nil: the server has no such list, which is not an error. It is the
-// cheapest request that shows whether the server runs and accepts the key. Nothing of a
-// conversation is sent.
+// Models returns the names of the server's models, as the server writes them, the newest first,
+// at most 1,000; others are left out. Nil: the server has no such list, which is not an error.
+// It is the cheapest request that shows whether the server runs and accepts the key. Nothing of
+// a conversation is sent.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return m.List(ctx, "/v1/models?limit=1000", m.header(), "data", "id")
 }

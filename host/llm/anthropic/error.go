@@ -11,8 +11,8 @@ import (
 )
 
 // refineError adds the details of Anthropic's errors to e. Each error has a type, even in a
-// stream, where there is no status. Some errors that a person can fix have no type of their
-// own and are recognised by their message.
+// stream, where there is no status. Some errors that a person can fix have no type of their own;
+// they are recognised by their message.
 func refineError(e *llm.ProviderError, detail provider.ErrorDetail, body []byte) {
 	if e.Code == "" && validID(detail.Kind) {
 		e.Code = detail.Kind
@@ -42,9 +42,8 @@ func refineError(e *llm.ProviderError, detail provider.ErrorDetail, body []byte)
 	}
 }
 
-// rateLimitWait returns the time until an exhausted limit is reset; the longest of several,
-// or 0.
-// https://platform.claude.com/docs/en/api/rate-limits
+// rateLimitWait returns the time until an exhausted limit is reset: the longest, if several are
+// exhausted; 0: none is. See https://platform.claude.com/docs/en/api/rate-limits
 func rateLimitWait(header http.Header, now time.Time) (longest time.Duration) {
 	for _, of := range []string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"} {
 		name := "Anthropic-Ratelimit-" + of
@@ -58,8 +57,7 @@ func rateLimitWait(header http.Header, now time.Time) (longest time.Duration) {
 	return longest
 }
 
-// validID reports whether a server's id can be shown: it is short, and has only letters,
-// digits, '_' and '-'.
+// validID reports whether a server's id can be shown: it has 1 to 64 letters, digits, '_' and '-'.
 func validID(id string) bool {
 	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, func(r rune) bool {
 		return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')

@@ -17,9 +17,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxTokens limits the tokens of an answer, thinking included. The API requires a number.
-// Each model since Claude 3.7 takes this one, except Opus 4 and 4.1. Those, and models of
-// other servers, name their limit when they refuse a request. Unused tokens cost nothing.
+// maxTokens limits the tokens of an answer, thinking included; the server cuts a longer answer.
+// The API requires such a limit. Each model since Claude 3.7 takes this one, except Opus 4 and
+// 4.1. Those, and models of other servers, name their own limit when they refuse a request.
+// Unused tokens cost nothing.
 const maxTokens = 64_000
 
 // thinking is the form in which a request asks a model to think.
@@ -31,19 +32,18 @@ const (
 	thinkingBudgeted thinking = "enabled"  // within a budget of tokens: older models
 )
 
-// maxTries limits the attempts to send a request in different forms. A server may refuse
-// the number of tokens, the form of thinking and a signature.
+// maxTries limits the attempts to send a request in different forms. A server may refuse the
+// number of tokens, the form of thinking and a signature. Then the first error is returned.
 const maxTries = 5
 
-// budgets holds the tokens of thinking for each reasoning effort.
+// budgets holds the number of tokens for thinking, by reasoning effort.
 var budgets = map[string]int64{"low": 4_096, "medium": 16_384, "high": 32_000}
 
-// leastBudget is the least number of tokens that the API takes. An answer that is shorter
-// is written without thinking.
+// leastBudget is the least number of tokens for thinking that the API takes. If the whole answer
+// may not be longer than that, it is written without thinking.
 const leastBudget = 1024
 
-// thinkingOf returns the form of thinking for a model, by its name. If the server refuses
-// it, the other form is tried.
+// thinkingOf returns the form of thinking to try first for a model, by its name.
 func thinkingOf(model string) thinking {
 	for _, old := range []string{"claude-3-7", "-4-0", "-4-1", "-4-5", "-4-2025"} {
 		if strings.Contains(model, old) {
@@ -53,26 +53,27 @@ func thinkingOf(model string) thinking {
 	return thinkingAdaptive
 }
 
-// serverLimits holds the limits that servers have shown by refusals. It is used in later requests.
+// serverLimits holds the limits that servers have shown by refusals, for later requests.
 type serverLimits struct {
-	maxTokens       map[string]int64    // by model
-	thinking        map[string]thinking // by model
-	refusedThinking map[[32]byte]bool   // hashes of provider data; the map is replaced, never changed
+	maxTokens       map[string]int64    // limit of the tokens of an answer, by model
+	thinking        map[string]thinking // form of thinking that the server takes, by model
+	refusedThinking map[[32]byte]bool   // hashes of refused provider data; the map is replaced, never changed
 	changes         int                 // number of changes of refusedThinking
 }
 
 // plan holds the parameters of a request that a server may refuse.
 type plan struct {
 	maxTokens    int64
-	oneOff       bool // maxTokens holds for this request only
+	oneOff       bool // maxTokens was computed for this conversation, and is not remembered
 	thinking     thinking
 	triedBoth    bool // both forms of thinking were tried
-	hasThinking  bool // the conversation has thinking of the model
-	omitThinking bool // no thinking is sent
+	hasThinking  bool // the conversation has thinking of the requested model
+	omitThinking bool // earlier thinking is not sent
 }
 
-// ask sends a request. After a refusal it changes the plan and tries again. It remembers a
-// plan that works. If none does, it returns the first error, which is the helpful one.
+// ask sends a request. After a refusal it changes the plan and tries again, at most maxTries
+// times. It remembers a plan that works. If none does, it returns the first error, which is the
+// helpful one.
 func (m *Model) ask(x *provider.Exchange, s settings, entries []*llm.Entry) error {
 	p := m.plan(s.model, entries)
 	var first error
@@ -111,8 +112,8 @@ func (m *Model) plan(model string, entries []*llm.Entry) plan {
 	return p
 }
 
-// adapt changes the plan after a refusal, to one that the server may accept. It returns
-// false if there is none.
+// adapt changes the plan after a refusal, to a plan that the server may accept. It returns false
+// if there is no such plan.
 func (p *plan) adapt(failure *llm.ProviderError) bool {
 	if failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity {
 		return false
@@ -152,10 +153,10 @@ func (p *plan) adapt(failure *llm.ProviderError) bool {
 
 var numbers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+`) })
 
-// parseAllowedTokens returns the number of tokens that a server accepts, from the message
-// of a refusal of refused tokens; 0 if it names none. oneOff is set if the number depends
-// on the conversation. Servers write "max_tokens: 64000 > 32000, which is the maximum
-// allowed number of output tokens", "the valid range is [1, 8192]", or "exceed context
+// parseAllowedTokens returns the number of tokens that a server accepts, from the message (in
+// lower case) with which it refused the number refused; 0: it names no number. oneOff is set if
+// the number depends on the conversation. Servers write "max_tokens: 64000 > 32000, which is the
+// maximum allowed number of output tokens", "the valid range is [1, 8192]", or "exceed context
 // limit: 188240 + 64000 > 200000".
 func parseAllowedTokens(message string, refused int64) (n int64, oneOff bool) {
 	const least = 256 // a smaller number means something else, or is too small for an answer
@@ -180,7 +181,7 @@ func parseAllowedTokens(message string, refused int64) (n int64, oneOff bool) {
 	return n, oneOff
 }
 
-// learn remembers a plan that the server has accepted.
+// learn remembers for later requests what is special in a plan that the server has accepted.
 func (m *Model) learn(model string, p plan, entries []*llm.Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -231,8 +232,8 @@ func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.En
 	return x.Post("/v1/messages", m.header(), list.SpliceInto(template, placeholderMessage()))
 }
 
-// templateFor returns the body of a request with the settings. Mostly it is that of the
-// last request.
+// templateFor returns the body of a request with the settings. Mostly it is that of the preceding
+// request.
 func (m *Model) templateFor(s settings) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,8 +25,8 @@ type thinkingData struct {
 	Redacted  string `json:"redacted,omitempty"` // content of a redacted_thinking block
 }
 
-// Stand-ins for messages of the user. The API requires that a conversation begins and ends
-// with the user; one that was cut or forked may not.
+// Stand-ins for messages of the user. The API requires that a conversation begins and ends with
+// the user; a conversation that was cut or forked may not.
 var (
 	omittedStart = []byte(`{"text":"(what came before was left out)","type":"text"}`)
 	goOn         = []byte(`{"text":"(go on)","type":"text"}`)
@@ -49,16 +49,17 @@ type object map[string]any
 
 func textBlock(text string) object { return object{"type": "text", "text": text} }
 
-// cachePoint is the cache_control of a block at which the API may cache the request.
+// cachePoint is the cache_control of a block up to which the API may cache the request.
 var cachePoint = object{"type": "ephemeral"}
 
-// conversation returns the messages of entries. Consecutive entries of one role form one
-// message, such as the results of calls and the user's next words. blocks returns the
-// content blocks of an entry, separated by commas.
+// conversation returns the messages of entries. Consecutive entries of one role form one message,
+// such as the results of calls and the user's next words. blocks returns the content blocks of an
+// entry, separated by commas.
 //
-// Two messages are marked as points of the cache: the last one, for the next request, and
-// the last one of the preceding request. The second is needed because the API searches its
-// cache only among the 20 blocks before such a point, and a step with many calls has more.
+// Two messages are marked as points up to which the API caches: the last message, for the next
+// request, and the message that was the last in the preceding request. The second is needed
+// because the API searches its cache only among the 20 blocks before such a point, and a step
+// with many calls has more.
 func conversation(entries []*llm.Entry, blocks func(*llm.Entry) []byte) provider.Pieces {
 	out := make(provider.Pieces, 0, 2*len(entries)+4)
 	var role llm.Role
@@ -113,8 +114,8 @@ func conversation(entries []*llm.Entry, blocks func(*llm.Entry) []byte) provider
 type blockEncoder struct {
 	model           string
 	images          *provider.RefusedImages
-	refusedThinking map[[32]byte]bool // hashes of provider data that the server refuses and that is not sent
-	omitThinking    bool              // no thinking is sent
+	refusedThinking map[[32]byte]bool // hashes of provider data that the server refuses; it is not sent
+	omitThinking    bool              // no earlier thinking is sent
 }
 
 // blocks returns the content blocks of an entry, separated by commas. Empty: nothing is sent.
@@ -150,8 +151,8 @@ func (v *blockEncoder) blocks(e *llm.Entry) []byte {
 	return wire[1 : len(wire)-1]
 }
 
-// reasoning returns a block of thinking, or nil if the block must not be sent: without a
-// signature it is refused, and thinking of another model is at best ignored.
+// reasoning returns a block of thinking, or nil if the block must not be sent: without a signature
+// it is refused, and thinking of another model is at best ignored.
 func (v *blockEncoder) reasoning(p llm.Part) object {
 	if v.omitThinking || !p.ProviderData.IsFrom(providerName, v.model) || v.refusedThinking[sha256.Sum256(p.ProviderData.Data)] {
 		return nil
@@ -197,10 +198,10 @@ var placeholderMessage = sync.OnceValue(func() object {
 })
 
 // requestTemplate is a request without its messages. It is the same in each step of a
-// conversation and cached, because encoding it takes the most time.
+// conversation, and it is cached because encoding it takes the most time.
 type requestTemplate struct {
 	settings settings
-	body     []byte // with a placeholder for the conversation
+	body     []byte // the encoded request, with a placeholder for the conversation
 }
 
 // settings holds everything in a request except its messages.
@@ -211,7 +212,7 @@ type settings struct {
 	effort    string
 	system    []string
 	tools     []tool.Definition
-	noCalls   bool // the tools must not be called: they are only defined because the conversation has calls of them
+	noCalls   bool // the model must not call: the tools are defined only for calls in the conversation
 }
 
 func (s settings) same(t settings) bool {
@@ -262,8 +263,8 @@ func newRequestTemplate(s settings) (*requestTemplate, error) {
 	return &requestTemplate{s, body}, err
 }
 
-// inputSchema returns the schema of a tool's arguments in a form that the API takes: of an
-// object, without alternatives at the top. The tool still checks its arguments by the
+// inputSchema returns the schema of a tool's arguments in a form that the API takes: the schema
+// of an object, without alternatives at the top. The tool still checks its arguments by the
 // original schema.
 func inputSchema(parameters json.RawMessage) json.RawMessage {
 	var fields map[string]json.RawMessage
@@ -288,8 +289,8 @@ func inputSchema(parameters json.RawMessage) json.RawMessage {
 	return out
 }
 
-// calledTools returns definitions of all tools that the conversation calls. They have only
-// names. The API refuses calls in a request that defines no tools.
+// calledTools returns definitions, with names only, of all tools that the conversation calls.
+// The API refuses calls in a request that defines no tools.
 func calledTools(entries []*llm.Entry) (defs []tool.Definition) {
 	for _, e := range entries {
 		for _, p := range e.Parts {
@@ -301,7 +302,7 @@ func calledTools(entries []*llm.Entry) (defs []tool.Definition) {
 	return defs
 }
 
-// systemTexts returns the system's texts from all entries. The API takes them only in one place.
+// systemTexts returns the texts of all system entries. The API takes them only in one place.
 func systemTexts(entries []*llm.Entry) (texts []string) {
 	for _, e := range entries {
 		if e.Role == llm.RoleSystem && strings.TrimSpace(e.Parts[0].Text) != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// event is an event of the stream. Unknown events, and fields of a wrong type, are ignored:
-// the API adds events and blocks without notice, and other servers with this API differ.
+// event is an event of the stream. Unknown events, and fields of a wrong type, are ignored: the
+// API adds events and blocks without notice, and other servers with this API differ.
 type event struct {
 	Type    string          `json:"type"`
 	Index   json.RawMessage `json:"index"`
@@ -47,7 +47,8 @@ type wireBlock struct {
 	Input     json.RawMessage `json:"input"`
 }
 
-// maxOpen limits the content blocks that are open at once. The API sends one after the other.
+// maxOpen limits the content blocks that are open at once; more are an error. The API opens one
+// after the other.
 const maxOpen = 100
 
 // decode yields the deltas of one answer. It returns nil when the answer is complete or
@@ -92,7 +93,8 @@ func (m *Model) decode(x *provider.Exchange, model string, yield func(llm.Delta)
 	}
 }
 
-// mistyped reports whether JSON was decoded except for a field of a wrong type.
+// mistyped reports whether the error means that JSON was decoded except for a field of a wrong
+// type.
 func mistyped(err error) bool {
 	_, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	return ok
@@ -100,8 +102,8 @@ func mistyped(err error) bool {
 
 // block is a content block that has begun and not ended.
 type block struct {
-	kind      string
-	call      int // of a tool_use: its position among the calls
+	kind      string // type of the block in the API
+	call      int    // if the block is a tool_use: its position among the calls
 	input     json.RawMessage
 	streamed  bool // the input came in pieces
 	signature []byte
@@ -110,13 +112,13 @@ type block struct {
 // decoder makes deltas of the events of one answer.
 type decoder struct {
 	model   string         // model of the request
-	blocks  map[int]*block // the open blocks, by index
-	calls   int            // number of calls
+	blocks  map[int]*block // open blocks, by their index in the API
+	calls   int            // number of calls so far
 	hasText bool           // there was a text
-	stop    string         // stop reason of the API; empty: none yet
-	refusal string         // reason of a refusal; may be empty
+	stop    string         // the API's reason to stop; empty: none yet
+	refusal string         // the API's explanation of a refusal; may be empty
 	usage   usage
-	done    bool // the message has ended
+	done    bool // the event that ends the message has come
 }
 
 // handleEvent returns the deltas of an event.
@@ -210,8 +212,8 @@ func (d *decoder) end(index int) (deltas []llm.Delta) {
 	return deltas
 }
 
-// finish returns the last deltas of an answer: those of open blocks, and the finish reason.
-// ok is false if the answer is not complete.
+// finish returns the last deltas of an answer: those of open blocks, and the finish reason. ok is
+// false if the answer is not complete.
 func (d *decoder) finish() (deltas []llm.Delta, ok bool) {
 	if d.stop == "" && !d.done {
 		return nil, false
@@ -251,8 +253,8 @@ func finishReason(stop string, calls bool) llm.FinishReason {
 	return llm.FinishStop // end_turn, stop_sequence, and words of other servers
 }
 
-// usage holds the API's numbers of tokens. Input does not include tokens that were read
-// from the cache or written into it.
+// usage holds the API's numbers of tokens; nil: the server has not sent the number. Input does not
+// include tokens that were read from the cache or written into it.
 type usage struct {
 	Input      *int64 `json:"input_tokens"`
 	CacheWrite *int64 `json:"cache_creation_input_tokens"`
@@ -263,8 +265,8 @@ type usage struct {
 	} `json:"output_tokens_details"`
 }
 
-// merge takes over the fields of an event. All are totals that never decrease, but some
-// servers send 0 at the end. A field that is not a number is ignored.
+// merge takes over the fields of an event that are higher than before. All are totals that never
+// decrease, but some servers send 0 at the end. If a field is not a number, none is taken.
 func (u *usage) merge(raw json.RawMessage) {
 	var v usage
 	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
@@ -279,7 +281,7 @@ func (u *usage) merge(raw json.RawMessage) {
 	}
 }
 
-// sum returns the usage; nil if the server has counted nothing.
+// sum returns the usage; nil if the server has sent numbers of neither input nor output tokens.
 func (u *usage) sum() *llm.Usage {
 	if u.Input == nil && u.Output == nil {
 		return nil

@@ -16,11 +16,11 @@ import (
 type failure struct {
 	Error struct {
 		Details []struct {
-			Reason     string `json:"reason"`     // of an ErrorInfo
-			RetryDelay string `json:"retryDelay"` // of a RetryInfo, such as "34.07s"
+			Reason     string `json:"reason"`     // set in an ErrorInfo
+			RetryDelay string `json:"retryDelay"` // set in a RetryInfo, such as "34.07s"
 			Violations []struct {
 				QuotaID string `json:"quotaId"`
-			} `json:"violations"` // of a QuotaFailure
+			} `json:"violations"` // set in a QuotaFailure
 		} `json:"details"`
 	} `json:"error"`
 }
@@ -55,7 +55,7 @@ func (m *Model) refineError(e *llm.ProviderError, detail provider.ErrorDetail, b
 	}
 }
 
-// isWord reports whether a server's text is a constant in Google's style.
+// isWord reports whether a server's text is a constant in Google's style, and so can be shown.
 func isWord(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
@@ -66,8 +66,8 @@ func (d *decoder) blockedError(reason, message string) *llm.ProviderError {
 		"Google's filters have refused the content of the conversation: word it differently, or start a new one")
 }
 
-// retryableReasons holds reasons to stop that are mishaps of the model. Google's own
-// command line tool repeats the request after them, too.
+// retryableReasons holds reasons to stop that are mishaps of the model, after which the same
+// request may succeed. Google's own command line tool repeats the request after them, too.
 var retryableReasons = map[string]bool{"MALFORMED_FUNCTION_CALL": true, "UNEXPECTED_TOOL_CALL": true, "MALFORMED_RESPONSE": true, "OTHER": true}
 
 // stoppedError returns the error for an answer that is useless because of its reason to stop.

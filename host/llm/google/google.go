@@ -1,7 +1,6 @@
 // Package google is the provider for Google's Gemini API.
 //
-// [New] returns a [Model]. The model makes one streaming request of canonical messages, and
-// deltas of the answer:
+// [New] returns a [Model]. For each request the model yields deltas of the answer:
 //
 //   - request.go encodes a conversation as the contents of a request, each entry once.
 //   - version.go decides by a model's name what its version can do.
@@ -25,7 +24,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// providerName marks provider data of this package.
+// providerName marks the provider data of this package.
 const providerName = "google"
 
 // Defaults holds the default options: Google's own server.
@@ -39,8 +38,8 @@ type Model struct {
 	tools      declarations
 }
 
-// New returns a model. It does not connect and returns no error: with options that cannot
-// work, each Stream returns an error.
+// New returns a model. It does not connect and returns no error: with options that cannot work,
+// each Stream returns an error.
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
 	m := &Model{Client: provider.Client{Options: opts}}

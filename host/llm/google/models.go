@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-const maxListBytes = 4 << 20
+const maxListBytes = 4 << 20 // bytes of the list of models; the rest is not read
 
-// Models returns the names of the server's models that can answer in a conversation, as the
-// server writes them, at most 1,000: one page. Nil: the server has no such list, which is
-// not an error. It is the cheapest request that shows whether the server runs and accepts
+// Models returns the names of the server's models that can answer in a conversation, as the server
+// writes them, at most 1,000 (one page); others are left out. Nil: the server has no such list,
+// which is not an error. It is the cheapest request that shows whether the server runs and accepts
 // the key. Nothing of a conversation is sent.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	body, err := m.Get(ctx, "/v1beta/models?pageSize=1000", m.header(), maxListBytes)

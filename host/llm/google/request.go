@@ -13,8 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// body returns the body of a request. Parts that stay the same in each request come first,
-// and are not encoded again.
+// body returns the body of a request. Parts that stay the same come first, and are not encoded
+// again.
 func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.Pieces {
 	w := writer{model, isVersion3(model), &m.images}
 	version := model + " " + m.images.Version()
@@ -48,8 +48,9 @@ func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.
 	return append(append(append(out, []byte(`"contents":[`)), contents...), []byte(`]}]}`))
 }
 
-// join adds parts to contents, whose last content is still open. last is its role, and role
-// that of the parts. The API requires that roles alternate and that the user comes first.
+// join adds parts to contents, whose last content is still open. last is the role of this content;
+// empty: there is none. role is the role of the parts. The API requires that roles alternate and
+// that the user comes first.
 func join(contents provider.Pieces, last, role llm.Role, parts []byte) provider.Pieces {
 	user := role != llm.RoleAssistant
 	switch {
@@ -77,11 +78,11 @@ var (
 	goOn         = []byte(`{"text":"(go on)"}`)
 )
 
-// declarations caches the encoded tools of the last request. Mostly the next one has the same.
+// declarations caches the encoded tools of the latest request. Mostly the next has the same.
 type declarations struct {
-	mu    sync.Mutex // guards the fields below
-	tools []tool.Definition
-	wire  []byte
+	mu    sync.Mutex        // guards the fields below
+	tools []tool.Definition // tools of the latest request with tools
+	wire  []byte            // the encoded tools
 }
 
 // of returns the field of a request with the tools; nil without tools.
@@ -115,8 +116,8 @@ func declare(tools []tool.Definition) []byte {
 	return slices.Concat([]byte(`"tools":[{"functionDeclarations":`), tool.Marshal(list), []byte(`}]`))
 }
 
-// part is a part of a content on the wire. Exactly one of Text, InlineData, FunctionCall
-// and FunctionResponse is set.
+// part is a part of a content on the wire. Exactly one of Text, InlineData, FunctionCall and
+// FunctionResponse is set.
 type part struct {
 	Text             *string           `json:"text,omitempty"` // may be empty if there is a signature
 	Thought          bool              `json:"thought,omitempty"`
@@ -144,8 +145,7 @@ type functionResponse struct {
 	Parts    []mediaPart `json:"parts,omitempty"`
 }
 
-// response is the result of a call. It has either Output or Error, the fields that the
-// reference of the API names.
+// response is the result of a call. It has either Output or Error, as in the API's reference.
 type response struct {
 	Output string   `json:"output,omitempty"`
 	Error  string   `json:"error,omitempty"`
@@ -156,24 +156,23 @@ type mediaPart struct {
 	InlineData blob `json:"inlineData"`
 }
 
-// placeholderSignature replaces the signature of a call that another model or a person has
-// made. Google's documentation of thought signatures names it, and Google's own command
-// line tool sends it. Models of version 3 and later refuse a conversation with an unsigned
-// call. https://ai.google.dev/gemini-api/docs/thought-signatures#faqs
+// placeholderSignature replaces the signature of a call that another model or a person has made.
+// Google's documentation of thought signatures names it, and Google's own command line tool sends
+// it. Models of version 3 and later refuse a conversation with an unsigned call.
+// https://ai.google.dev/gemini-api/docs/thought-signatures#faqs
 const placeholderSignature = "skip_thought_signature_validator"
 
 // signatureData is the provider data of a part: a signature, and the number of bytes at the end
 // of the part's text that came in the same piece. The signature goes back with just these bytes.
 type signatureData struct {
 	Signature string `json:"signature"`
-	Bytes     int    `json:"bytes,omitempty"` // 0 for a call
+	Bytes     int    `json:"bytes,omitempty"` // 0 for the signature of a call
 }
 
 // writer encodes entries for one model.
 type writer struct {
-	model string
-	// version3 is set for a model of version 3 or later, see [isVersion3].
-	version3 bool
+	model    string
+	version3 bool // the model is of version 3 or later, see [isVersion3]
 	images   *provider.RefusedImages
 }
 
@@ -216,7 +215,7 @@ func (w writer) entry(e *llm.Entry) []byte {
 	return out
 }
 
-// signature returns the signature that this model has sent with a part; empty: there is none.
+// signature returns the signature that w.model has sent with a part; empty: there is none.
 func (w writer) signature(p llm.Part) (s signatureData) {
 	if p.ProviderData.IsFrom(providerName, w.model) && json.Unmarshal(p.ProviderData.Data, &s) != nil {
 		return signatureData{}
@@ -224,8 +223,7 @@ func (w writer) signature(p llm.Part) (s signatureData) {
 	return s
 }
 
-// text returns the parts for a text or reasoning. There are two if a signature came with
-// only the end of the text.
+// text returns the parts for a text or reasoning: two if a signature came with only its end.
 func (w writer) text(p llm.Part) (parts []part) {
 	s, text := w.signature(p), p.Text
 	thought := p.Type == llm.ReasoningPart
@@ -236,7 +234,8 @@ func (w writer) text(p llm.Part) (parts []part) {
 	return append(parts, part{Text: &text, Thought: thought, ThoughtSignature: s.Signature})
 }
 
-// call returns the part for a call. The first call of a step has the signature of the step.
+// call returns the part for a call. The first call of a step has the step's signature, or a
+// placeholder.
 func (w writer) call(p llm.Part, first bool) part {
 	c := functionCall{Name: wireName(p.Call.Function.Name), Args: wireArgs(p.Call.Function.Arguments)}
 	s := w.signature(p).Signature
@@ -272,7 +271,7 @@ func (w writer) result(p llm.Part) (result part, behind []part) {
 	return part{FunctionResponse: &r}, nil
 }
 
-// imageParts returns parts for images. Each image follows a line that names its source, of.
+// imageParts returns parts for images. A line before each image names its source, of.
 func (w writer) imageParts(images []llm.Part, of string) (parts []part) {
 	for _, s := range w.images.Show(images, of) {
 		p := part{Text: &s.Text}
@@ -292,8 +291,7 @@ func (w writer) imageParts(images []llm.Part, of string) (parts []part) {
 // https://ai.google.dev/gemini-api/docs/image-understanding
 var imageTypes = []string{"image/png", "image/jpeg", "image/webp"}
 
-// wireName returns the name of a tool in a form that the API takes: it begins with a letter
-// or '_'.
+// wireName returns the name of a tool in the API's form: it begins with a letter or '_'.
 func wireName(name string) string {
 	if strings.Trim(name[:1], "0123456789-") == "" {
 		return "_" + name
@@ -310,9 +308,10 @@ func names(tools []tool.Definition) map[string]string {
 	return out
 }
 
-// wireArgs returns arguments in a form that the API takes. It reads numbers as float64,
-// refuses half a surrogate pair, and refuses more than 100 nested objects and lists. A
-// conversation with such arguments would be refused from then on.
+// wireArgs returns arguments in a form that the API takes: if they are no JSON object or nest
+// too deeply, as a text in an object. The API reads numbers as float64, refuses half a surrogate
+// pair, and refuses more than 100 nested objects and lists. A conversation with such arguments
+// would be refused from then on.
 func wireArgs(arguments string) json.RawMessage {
 	var args map[string]any
 	if json.Unmarshal([]byte(arguments), &args) != nil || !shallow(args, maxDepth) {
@@ -321,9 +320,9 @@ func wireArgs(arguments string) json.RawMessage {
 	return tool.Marshal(args)
 }
 
-const maxDepth = 50 // nested objects and lists
+const maxDepth = 50 // nested objects and lists of arguments; deeper arguments are sent as a text
 
-// shallow reports whether a value has at most depth nested objects and lists.
+// shallow reports whether a value has fewer than depth nested objects and lists.
 func shallow(v any, depth int) bool {
 	if depth == 0 {
 		return false

@@ -35,7 +35,7 @@ type candidate struct {
 // three bytes on the wire, and thirty times as many here.
 type boundedList[T any] []T
 
-// UnmarshalJSON returns an error for a longer list.
+// UnmarshalJSON returns an error for more than 1,000 elements.
 func (l *boundedList[T]) UnmarshalJSON(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if _, err := dec.Token(); err != nil || data[0] != '[' {
@@ -66,8 +66,7 @@ type piece struct {
 	} `json:"functionCall"`
 }
 
-// usage holds numbers of tokens. They are raw JSON, so that a bad number does not spoil the
-// answer.
+// usage holds numbers of tokens as raw JSON, so that a bad number does not spoil the answer.
 type usage struct {
 	Prompt     json.RawMessage `json:"promptTokenCount"`
 	ToolPrompt json.RawMessage `json:"toolUsePromptTokenCount"`
@@ -88,13 +87,13 @@ func (u usage) tokens() *llm.Usage {
 // decoder makes deltas of the events of one answer.
 type decoder struct {
 	*provider.Client
-	model string
+	model string            // model of the request
 	names map[string]string // names of tools, by their names on the wire
 
-	events        int    // number of events
-	calls         int    // number of calls
+	events        int    // number of events so far
+	calls         int    // number of calls so far
 	hasText       bool   // there was a text
-	finish        string // reason to stop; empty: none yet
+	finish        string // the server's reason to stop; empty: none yet
 	finishMessage string // the server's explanation of finish; may be empty
 	usage         *llm.Usage
 }

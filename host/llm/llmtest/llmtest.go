@@ -1,10 +1,10 @@
-// Package llmtest is the test suite for every [llm.Model]. It can also run a model against
-// a server in memory.
+// Package llmtest is the test suite for every [llm.Model]. It can also run a model against a
+// server in memory.
 //
 // [Run] plays scripts in the format of offline.Script. Each case runs in a bubble of
-// testing/synctest. Time is fake there: stall time-outs and Retry-After cost nothing and
-// are exact. A goroutine that a model leaves behind fails the test. A model must therefore
-// reach its server through [Serve], not through a real socket.
+// testing/synctest. Time is fake there: stall time-outs and Retry-After cost nothing and are
+// exact. A goroutine that a model leaves behind fails the test. A model must therefore reach its
+// server through [Serve], not through a real socket.
 package llmtest
 
 import (
@@ -28,18 +28,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// APIKey is the key of the model under test. Servers repeat it in errors, and no error of
-// the model may hold it.
+// APIKey is the key of the model under test. Servers repeat it in errors; the model must not.
 const APIKey = "sk-llmtest-0123456789abcdef"
 
-// MaxStreamBytes and StallTimeout are the limits of the model under test.
+// MaxStreamBytes and StallTimeout are the values of these options of the model under test.
 const (
 	MaxStreamBytes = 16 << 20
 	StallTimeout   = 20 * time.Second
 )
 
-// Serve serves h in memory until the test ends. All connections of the returned client lead
-// to h. In a bubble of synctest, the server is part of the bubble.
+// Serve serves h in memory until the test ends. All connections of the returned client lead to
+// h. In a bubble of synctest, the server is part of the bubble.
 func Serve(t testing.TB, h http.Handler) *http.Client {
 	listener := &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: h}
@@ -136,23 +135,19 @@ func Request() llm.Request {
 	}
 }
 
-// A Feature is an ability that some wire formats lack.
+// Feature is an ability that some wire formats lack.
 type Feature string
 
-// TextArguments is a wire format in which the arguments of a call are text, which may be malformed. Without it they
-// are JSON.
-const TextArguments Feature = "arguments that are text"
-
-// The other features.
+// The features.
 const (
+	TextArguments   Feature = "arguments that are text"             // the arguments may be malformed; without it they are JSON
 	Signatures      Feature = "reasoning whose signature goes back" // without it reasoning is only shown
 	CachedTokens    Feature = "tokens from a cache that are counted"
 	ReasoningTokens Feature = "tokens of reasoning that are counted"
 )
 
-// Run runs the suite, except for cases that need a feature that the wire format lacks.
-// newModel returns a model with [APIKey], [MaxStreamBytes] and [StallTimeout]. Its server
-// answers with the lines of the script.
+// Run runs the suite, except for cases that need a feature in lacks. newModel returns a model
+// with [APIKey], [MaxStreamBytes] and [StallTimeout], whose server plays the script.
 func Run(t *testing.T, newModel func(t testing.TB, script []string) llm.Model, lacks ...Feature) {
 	for _, c := range cases {
 		if slices.Contains(lacks, c.needs) {
@@ -208,8 +203,7 @@ type testCase struct {
 	check  func(t *testing.T, reply llm.Reply, err error)
 }
 
-// The keys of arguments are in the order of the alphabet: a server that parses them keeps
-// no other.
+// The keys of arguments are in the order of the alphabet, the only one that parsing servers keep.
 var cases = []testCase{{
 	name:   "a text in many chunks is one reply",
 	script: []string{`{"text":"Grüße, 世界 <&>","chunk_bytes":1,"usage":{"input_tokens":11,"output_tokens":7}}`},
@@ -324,7 +318,7 @@ var cases = []testCase{{
 	check:  wantError(llm.ProviderError{Message: "web page"}),
 }}
 
-// wantReply checks for a whole reply. What a reply leaves zero must be zero.
+// wantReply returns a check for the reply want, including its zero fields, and no error.
 func wantReply(want llm.Reply) func(t *testing.T, reply llm.Reply, err error) {
 	return func(t *testing.T, reply llm.Reply, err error) {
 		t.Helper()
@@ -337,7 +331,7 @@ func wantReply(want llm.Reply) func(t *testing.T, reply llm.Reply, err error) {
 	}
 }
 
-// wantError checks for a *ProviderError. Its Message and Hint must contain those of want.
+// wantError returns a check for a *ProviderError. Its Message and Hint must contain those of want.
 // The other fields must be equal; an empty Code stands for any.
 func wantError(want llm.ProviderError) func(t *testing.T, reply llm.Reply, err error) {
 	return func(t *testing.T, _ llm.Reply, err error) {
@@ -378,8 +372,8 @@ func retried(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	}
 }
 
-// pictured sends images, and one image that was left out. The first server takes images,
-// and the second refuses them.
+// pictured sends images, and one image that was left out. The first server takes images; the
+// second refuses.
 func pictured(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	image := func(bytes string) llm.Part {
 		return llm.Part{Type: llm.ImagePart, Mime: "image/png", Data: []byte(bytes)}

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a request. Phrases beyond them are reported.
+// Limits of a request. What exceeds them is not carried out, and the answer says so.
 const (
 	maxPhrases     = 40
 	maxPromptBytes = 256 << 10
@@ -29,15 +29,14 @@ var phraseForms = []string{
 
 // phrase is one part of a request.
 type phrase struct {
-	text string
-	// actions are alternative calls for the phrase, the best first; none: not understood.
-	actions []action
+	text    string
+	actions []action // alternative calls for the phrase, the best first; none: the phrase is not understood
 }
 
 // action is one call of a tool.
 type action struct {
 	tool string
-	args any // one of the types below, or JSON; structs, so that the arguments keep their order
+	args any // a type from pathArgs to bashArgs, or JSON; structs, so that the arguments keep their order
 }
 
 type (
@@ -72,7 +71,7 @@ type (
 // understood reports whether there is a call for the phrase.
 func (p phrase) understood() bool { return len(p.actions) > 0 }
 
-// choose returns the first action whose tool is offered.
+// choose returns the first action whose tool is offered; false: there is none.
 func (p phrase) choose(offered map[string]bool) (action, bool) {
 	for _, a := range p.actions {
 		if offered[a.tool] {
@@ -82,7 +81,8 @@ func (p phrase) choose(offered map[string]bool) (action, bool) {
 	return action{}, false
 }
 
-// parse splits a request into phrases. cut is set if the request exceeds a limit.
+// parse splits a request into phrases. cut is set if the request exceeds a limit; the phrases are
+// then those of its beginning.
 func parse(prompt string) (phrases []phrase, cut bool) {
 	if len(prompt) > maxPromptBytes {
 		prompt, cut = prompt[:maxPromptBytes], true
@@ -172,13 +172,13 @@ func tidy(s string) string {
 // word is a word of a phrase, a quoted text, or a separator (";", "\n").
 type word struct {
 	text       string // without the quotes
-	start, end int    // offsets in the phrase, with the quotes
+	start, end int    // offsets in the phrase, with the quotes included
 	quoted     bool
 }
 
-// scan cuts a text into words. A quoted text is one word. It begins where a word begins,
-// and only if the same mark ends it later. Within double quotes, \" \\ \n and \t are
-// escapes. An apostrophe inside of a word is not a quote.
+// scan cuts a text into words. A quoted text is one word. It begins where a word begins, and
+// only if the same mark ends it later. Within double quotes, \" \\ \n and \t are escapes. An
+// apostrophe inside of a word is not a quote.
 func scan(s string) []word {
 	var words []word
 	open := make(map[byte]bool) // marks without an end: another search would take quadratic time
@@ -215,7 +215,8 @@ func scan(s string) []word {
 
 func isMark(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// quotedAt parses the quoted text that begins with the mark at s[i].
+// quotedAt parses the quoted text that begins with the mark at s[i]. end is the offset behind
+// it. ok is false if no mark ends it.
 func quotedAt(s string, i int) (text string, end int, ok bool) {
 	mark := s[i]
 	var out strings.Builder
@@ -239,8 +240,8 @@ func quotedAt(s string, i int) (text string, end int, ok bool) {
 	return "", 0, false
 }
 
-// understand parses one phrase. It returns nil unless it understands the whole phrase: half
-// of a request must not be carried out as if it were the whole.
+// understand returns the alternative calls for one phrase. It returns nil unless it understands
+// the whole phrase: half of a request must not be carried out as if it were the whole.
 func understand(text string) []action {
 	words := scan(text)
 	if len(words) < 1 || words[0].quoted {
@@ -274,16 +275,16 @@ func understand(text string) []action {
 	return nil
 }
 
-// phraseParser parses the words after the verb.
+// phraseParser parses the words after the verb of a phrase.
 type phraseParser struct {
-	text  string
-	words []word
+	text  string // the phrase
+	words []word // words that were not taken or skipped yet
 }
 
-// fork returns a copy of the parser, to try a form of a phrase.
+// fork returns a copy of the parser, with which a form of a phrase can be tried.
 func (p *phraseParser) fork() *phraseParser { return &phraseParser{p.text, p.words} }
 
-// skip removes the next word if it is one of the given words, and reports whether it was.
+// skip removes the next word if it is one of the given words, and reports whether it did.
 func (p *phraseParser) skip(any ...string) bool {
 	if len(p.words) == 0 || p.words[0].quoted || !slices.ContainsFunc(any, func(w string) bool { return strings.EqualFold(p.words[0].text, w) }) {
 		return false
@@ -292,13 +293,13 @@ func (p *phraseParser) skip(any ...string) bool {
 	return true
 }
 
-// skipAll removes all next words that are among the given words.
+// skipAll removes all words at the beginning that are among the given words.
 func (p *phraseParser) skipAll(any ...string) {
 	for p.skip(any...) {
 	}
 }
 
-// takeSingle removes and returns the rest if it is one word or one quoted text.
+// takeSingle removes and returns the remaining words if they are one word or one quoted text.
 func (p *phraseParser) takeSingle() (string, bool) {
 	if len(p.words) != 1 || p.words[0].text == "" {
 		return "", false
@@ -308,8 +309,8 @@ func (p *phraseParser) takeSingle() (string, bool) {
 	return text, true
 }
 
-// takeUntil removes and returns the words before a separator, and removes the separator. It
-// uses the first of separators that occurs, at its first or last occurrence.
+// takeUntil removes and returns the words before a separator, and removes the separator. It uses
+// the first of separators that occurs, at its first or last occurrence; false: none occurs.
 func (p *phraseParser) takeUntil(which occurrence, separators ...string) (string, bool) {
 	for _, sep := range separators {
 		at := -1
@@ -327,7 +328,7 @@ func (p *phraseParser) takeUntil(which occurrence, separators ...string) (string
 	return "", false
 }
 
-// occurrence selects the first or the last occurrence of a separator.
+// occurrence selects one of several occurrences of a separator.
 type occurrence int
 
 const (
@@ -335,8 +336,8 @@ const (
 	last
 )
 
-// between returns the text of the words from index from to before index to: the content of
-// a single quoted text, else the text as it was written.
+// between returns the text of p.words[from:to]: the content of a single quoted text, else the text
+// as it was written.
 func (p *phraseParser) between(from, to int) string {
 	if to-from == 1 {
 		return p.words[from].text
@@ -344,7 +345,7 @@ func (p *phraseParser) between(from, to int) string {
 	return p.text[p.words[from].start:p.words[to-1].end]
 }
 
-// takeRest removes and returns all words that are left.
+// takeRest removes and returns all remaining words; false: there is no text.
 func (p *phraseParser) takeRest() (string, bool) {
 	if len(p.words) == 0 {
 		return "", false

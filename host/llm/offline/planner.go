@@ -16,12 +16,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Planner is the offline model. It is a [Responder] without a state: the same conversation
-// always gets the same answer. The zero value is ready and safe for concurrent use.
+// Planner is the offline model. It is a [Responder] without a state: the same conversation always
+// gets the same answer. The zero value is ready and safe for concurrent use.
 //
-// It parses the last user message as a list of phrases, and carries out one phrase in each
-// step, so that a call can use the results of those before. A call that fails or is denied
-// does not stop the others. Planner calls only tools that the request offers.
+// It parses the last user message as a list of phrases, and carries out one phrase in each step,
+// so that a call can use the results of earlier calls. A call that fails or is denied does not
+// stop the others. Planner calls only tools that the request offers.
 type Planner struct{}
 
 // Respond implements [Responder].
@@ -61,15 +61,15 @@ func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definit
 	return messages, tools
 }
 
-// pastCall is a call since the last user message, with its result.
+// pastCall is a call since the last user message of a conversation, with its result.
 type pastCall struct {
 	call      llm.CallData
 	result    string
 	hasResult bool
 }
 
-// actionsOf returns the calls that carry out the phrases. A file is read before it is
-// edited, because the host requires that of every model.
+// actionsOf returns the calls that carry out the phrases with the offered tools. It adds a read
+// of a file before the first edit, because the host requires that of every model.
 func actionsOf(phrases []phrase, offered map[string]bool) []action {
 	var todo []action
 	seen := map[string]bool{}
@@ -125,14 +125,14 @@ func plan(messages []llm.Message, tools []tool.Definition) Answer {
 	return answer
 }
 
-// callID returns the id of a call. It is the same for the same conversation, and differs in
-// each step.
+// callID returns the id of a call. It is the same for the same conversation, and differs in each
+// step. messages is the number of messages so far.
 func callID(prompt string, messages int) string {
 	return fmt.Sprintf("call_%x", sha256.Sum256(fmt.Appendf(nil, "%d %s", messages, prompt)))[:5+16]
 }
 
-// callsSince returns the calls and their results. limit is the host's message if a result
-// says that the loop stops here; else it is empty.
+// callsSince returns the calls in messages, with their results. limit is the host's message if a
+// result says that the loop stops here; else it is empty.
 func callsSince(messages []llm.Message) (calls []pastCall, limit string) {
 	waiting := make(map[string]int)
 	for _, m := range messages {
@@ -158,7 +158,7 @@ func callsSince(messages []llm.Message) (calls []pastCall, limit string) {
 	return calls, limit
 }
 
-// report returns the text of the last answer of a turn.
+// report returns the text of the last answer of a turn. cut is set if the request was too long.
 func report(phrases []phrase, cut bool, calls []pastCall, limit string) string {
 	var out strings.Builder
 	switch {
@@ -285,8 +285,8 @@ func describe(d pastCall) string {
 	return text
 }
 
-// describeOutput describes the output of a call in a few words, because the person has seen
-// the call and its result. Only the text of a file that was read is quoted: it is the answer.
+// describeOutput describes the output of a call in a few words, because the person has seen the
+// call and its result. Only the text of a file that was read is quoted: it is the answer.
 func describeOutput(name string, result json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(result, &fields) != nil {
@@ -314,8 +314,8 @@ func describeOutput(name string, result json.RawMessage) string {
 }
 
 const (
-	quotedLines = 10
-	quotedRunes = 200 // of each line
+	quotedLines = 10  // lines that are quoted; the others are counted
+	quotedRunes = 200 // characters of each quoted line, after which it is cut
 )
 
 // quote returns the number of lines of a text, and its first lines.

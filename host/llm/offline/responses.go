@@ -16,13 +16,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// responsesRequest is a request of OpenAI's Responses API. The API refuses unknown fields,
-// and so does [decodeStrict].
+// responsesRequest is a request of OpenAI's Responses API. The API refuses unknown fields, and so
+// does [decodeStrict].
 type responsesRequest struct {
 	openai.CreateResponseRequest
 	Input          json.RawMessage   `json:"input"` // a text, or a list of items
 	Tools          []json.RawMessage `json:"tools"`
-	ClientMetadata map[string]string `json:"client_metadata"` // sent by codex
+	ClientMetadata map[string]string `json:"client_metadata"` // sent by codex; ignored
 }
 
 type responsesTool struct {
@@ -84,7 +84,7 @@ func decodeStrict(data []byte, v any) error {
 	return dec.Decode(v)
 }
 
-// readResponses parses a request of the Responses API. It translates the request into
+// readResponses parses a request of the Responses API into req.responses, and translates it into
 // req.Chat, the form of the chat completions API. It refuses what the real API refuses.
 func readResponses(req *Request) error {
 	in := new(responsesRequest)
@@ -209,7 +209,7 @@ func (req *Request) readMessage(raw []byte) error {
 	return err
 }
 
-// readContent parses a text, or a list of parts of the given types, into m.
+// readContent parses a text, or a list of parts of the given types, into m, which it returns.
 func readContent(m openai.ChatCompletionMessage, content json.RawMessage, types ...string) (openai.ChatCompletionMessage, error) {
 	if json.Unmarshal(content, &m.Content) == nil {
 		return m, nil
@@ -231,7 +231,8 @@ func readContent(m openai.ChatCompletionMessage, content json.RawMessage, types 
 	return m, nil
 }
 
-// sealed returns a stand-in for encrypted reasoning, which only the same model accepts.
+// sealed returns a stand-in for encrypted reasoning. The server accepts it back only for the same
+// model.
 func (req *Request) sealed(a Answer) string {
 	return cmp.Or(a.Signature, base64.StdEncoding.EncodeToString([]byte(a.Reasoning))) + req.seal()
 }

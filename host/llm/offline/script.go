@@ -16,21 +16,21 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// maxScriptBytes limits the bytes of a script, which is read into memory.
+// maxScriptBytes limits the bytes of a script; a larger one is refused.
 const maxScriptBytes = 16 << 20
 
-// Script answers each request with the next line of a script. It is safe for concurrent
-// use; requests get the lines in the order in which they arrive.
+// Script answers each request with the next line of a script. It is safe for concurrent use;
+// requests get the lines in the order in which they arrive.
 //
-// A script is JSON Lines. Empty lines and lines that begin with # or // are ignored. Each
-// other line is one answer of the model:
+// A script is JSON Lines. Empty lines and lines that begin with # or // are ignored. Each other
+// line is one answer of the model:
 //
 //	{"text":"I look.","tool_calls":[{"id":"a","name":"file_read","arguments":{"path":"x"}}],"chunk_bytes":3}
 //
-// arguments may be a string, which is sent unchanged, malformed or not. The id may be left
-// out. reasoning, signature (which the client has to send back), finish and usage may be
-// set; usage is {"input_tokens":1,"output_tokens":2}, also with cached_tokens and
-// reasoning_tokens. Or a line is a fault:
+// arguments may be a string, which is sent unchanged, malformed or not. The id may be left out.
+// reasoning, signature (which the client has to send back), finish and usage may be set; usage
+// is {"input_tokens":1,"output_tokens":2}, also with cached_tokens and reasoning_tokens. Or a
+// line is a fault:
 //
 //	{"status":429,"headers":{"Retry-After":"0"},"error":{"message":"slow down","code":"rate_limit_exceeded"}}
 //	{"text":"half","cut_after_bytes":40}   close the connection in the stream
@@ -39,10 +39,10 @@ const maxScriptBytes = 16 << 20
 //	{"raw":"<html>"}                       this body, as text/event-stream unless headers say otherwise
 //	{"flood":true}                         one line that never ends
 //
-// Any line may have "expect" and "expect_not": texts that must and must not occur in the
-// request. They are searched in the request's bytes, in each of its JSON strings, and in
-// each string of a result that is JSON. If an expectation fails, the server answers 400
-// with the reason. It does so for all later requests, because the script does not advance.
+// Any line may have "expect" and "expect_not": texts that must and must not occur in the request.
+// They are searched in the request's bytes, in each of its JSON strings, and in each string of a
+// result that is JSON. If an expectation fails, the server answers 400 with the reason. It does so
+// for all later requests, because the script does not advance.
 type Script struct {
 	name  string
 	steps []scriptStep
@@ -100,7 +100,7 @@ type scriptError struct {
 	Code    string `json:"code"`
 }
 
-// ParseScript parses a script. Errors have the name, and the number of the line.
+// ParseScript parses a script. Its errors have the name and the number of the line.
 func ParseScript(name string, r io.Reader) (*Script, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxScriptBytes+1))
 	if err != nil {

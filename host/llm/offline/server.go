@@ -26,38 +26,37 @@ import (
 
 // Request is one request to the server.
 type Request struct {
-	Body []byte                       // as it was received
+	Body []byte                       // the body as it was received
 	Chat openai.ChatCompletionRequest // the request in the form of the chat completions API
-	// responses is the original of a request of the Responses API; Chat is its translation.
-	// Nil: the request is one of the chat completions API.
+	// responses is the original of a request of the Responses API; Chat is its translation. Nil:
+	// the request is one of the chat completions API.
 	responses *responsesRequest
 }
 
 // Answer is the answer of a [Responder]: one step of a model, or a fault.
 type Answer struct {
-	// Reasoning comes before the text. The client has to send Signature back with it, if
-	// the wire format has signatures.
+	// Reasoning comes before the text. The client has to send Signature back with it, if the wire
+	// format has signatures.
 	Reasoning, Signature string
 
-	Text  string
-	Calls []openai.ToolCall // Index is ignored; the type is always "function"
-	// Finish is the finish reason; empty: "tool_calls" or "stop".
-	Finish openai.FinishReason
-	Usage  *openai.Usage // nil: an estimate of one token for four bytes
-	// ChunkBytes is the number of bytes of the text and of the arguments in each chunk; 0:
-	// the server's default.
+	Text   string
+	Calls  []openai.ToolCall   // Index is ignored; the type is always "function"
+	Finish openai.FinishReason // finish reason; empty: "tool_calls" or "stop"
+	Usage  *openai.Usage       // nil: an estimate of one token for four bytes
+	// ChunkBytes is the number of bytes of the text and of the arguments in each chunk; 0: the
+	// server's default.
 	ChunkBytes int
 	Fault      Fault
 }
 
 // Fault makes an answer fail. The zero value is no fault.
 type Fault struct {
-	Status   int         // HTTP status; other than 200: Error is sent instead of an answer; 0: 200
+	Status   int         // HTTP status; 0: 200; if it is not 200, Error is sent instead of an answer
 	Headers  http.Header // added to the headers of the answer
 	Error    *openai.APIError
 	CutAfter int     // number of bytes of the body after which the connection is closed; 0: it stays
 	Stall    bool    // silence after the text, until the client leaves; without a text not even the header is sent
-	Empty    bool    // a stream without events
+	Empty    bool    // the answer is a stream without events
 	Raw      *string // the whole body; nil: none
 	Flood    bool    // one line that never ends
 }
@@ -70,19 +69,19 @@ type Responder interface {
 const (
 	model        = "offline" // name in /v1/models, and in answers to requests that name no model
 	chunkBytes   = 8         // default of Answer.ChunkBytes
-	maxBodyBytes = 64 << 20  // limit of a request
+	maxBodyBytes = 64 << 20  // bytes of a request; a larger one is answered with 413
 )
 
-// Server serves a [Responder] with OpenAI's chat completions API and responses API. It is
-// an [http.Handler]; [Server.Start] serves it on this machine only.
+// Server serves a [Responder] with OpenAI's chat completions API and responses API. It is an
+// [http.Handler]; [Server.Start] serves it on this machine only.
 //
 // It refuses conversations that the real API refuses, such as a tool call without a result.
 // A client that works here works there, too.
 type Server struct {
 	responder Responder
-	token     string // empty: none is required
-	maxBody   int64
-	made      time.Time // of the server; shown in /v1/models
+	token     string    // bearer token that requests must have; empty: none is required
+	maxBody   int64     // limit of a request in bytes
+	made      time.Time // time of NewServer; shown in /v1/models
 
 	closing   chan struct{} // closed by Close; ends answers that would never end
 	closeOnce sync.Once
@@ -98,9 +97,9 @@ func NewServer(responder Responder, token string) *Server {
 	return &Server{responder: responder, token: token, maxBody: maxBodyBytes, closing: make(chan struct{}), made: time.Now()}
 }
 
-// Start serves on addr, such as "127.0.0.1:0" or "localhost:8080", and returns the base URL
-// for clients. It accepts only addresses of this machine: the server is for demos and
-// tests, and an answer can start tools.
+// Start serves on addr, such as "127.0.0.1:0" or "localhost:8080", and returns the base URL for
+// clients. It accepts only addresses of this machine: the server is for demos and tests, and an
+// answer can start tools.
 func (s *Server) Start(addr string) (baseURL string, err error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -127,8 +126,8 @@ func (s *Server) Start(addr string) (baseURL string, err error) {
 	return "http://" + listener.Addr().String() + "/v1", nil
 }
 
-// Close stops the server. It waits for the answers that are being sent, until ctx ends.
-// Answers that stall end at once.
+// Close stops the server. It waits for the answers that are being sent, until ctx ends, which is
+// an error. Answers that stall end at once.
 func (s *Server) Close(ctx context.Context) error {
 	s.closeOnce.Do(func() { close(s.closing) })
 	s.mu.Lock()
@@ -193,7 +192,7 @@ func allow(w http.ResponseWriter, r *http.Request, method string) bool {
 	return false
 }
 
-// ask answers a request, which read parses.
+// ask answers a request, which read parses; an error of read is answered with 400.
 func (s *Server) ask(w http.ResponseWriter, r *http.Request, read func(*Request) error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -257,7 +256,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, a 
 	}
 }
 
-// send writes a body event by event, with its fault.
+// send writes a body event by event, and then brings about its fault.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, body []byte, fault Fault) {
 	if fault.CutAfter > 0 && fault.CutAfter < len(body) {
 		body = body[:fault.CutAfter]
@@ -305,7 +304,7 @@ func (s *Server) flood(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The wire format of a stream. go-openai's types have fields of other vendors that OpenAI
+// chunk is the wire format of a stream. go-openai's types have fields of other vendors that OpenAI
 // does not send.
 type chunk struct {
 	ID      string        `json:"id"`
@@ -457,8 +456,8 @@ func (a Answer) usage(req *Request) openai.Usage {
 	return u
 }
 
-// firstPiece returns at most the first n bytes of s, but at least one character, and never
-// half of one: a chunk is JSON, which holds whole characters.
+// firstPiece returns at most the first n bytes of s, but at least one character, and never half
+// of a character: a chunk is JSON, which holds whole characters.
 func firstPiece(s string, n int) string {
 	if len(s) <= n {
 		return s

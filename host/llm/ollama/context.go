@@ -26,12 +26,11 @@ import (
 // do not obey; for them, and for servers that only imitate Ollama, the need of a request is
 // estimated before, and the number of tokens that the server has read is checked afterwards.
 const (
-	// defaultContext is the context of a model in tokens, unless the options, the model or
-	// the request ask for another. For a model of 8 billion parameters it takes about 4 GiB
-	// of memory.
+	// defaultContext is the context of a model in tokens, unless the options, the model or the
+	// request ask for another. For a model of 8 billion parameters it takes about 4 GiB of memory.
 	defaultContext = 32 << 10
-	// maxInitialContext limits the context in tokens that a long first request can get,
-	// such as the first request of a resumed session.
+	// maxInitialContext limits the context in tokens that a model gets because its first request
+	// is long, such as that of a resumed session.
 	maxInitialContext = 64 << 10
 
 	// Bytes of a request per token: no model has more than the first in any whole request; few
@@ -41,21 +40,21 @@ const (
 	// request has a large part that is not text.
 	minCheckedBytes = 4 << 10
 
-	maxAnswerBytes = 4 << 20 // answers about models
+	maxAnswerBytes = 4 << 20 // bytes of an answer about models; the rest is not read
 )
 
-// contextWindow is the context of a model. Its size does not change while this program
-// runs, because a change would reload the model.
+// contextWindow is the context of a model. Its size does not change while this program runs,
+// because a change would reload the model.
 type contextWindow struct {
 	numCtx int    // the num_ctx of each request, in tokens
 	think  string // the think field of each request, as JSON; "": the model cannot think
 
-	checked atomic.Bool // the server was asked for the granted size
+	checked atomic.Bool // the server was asked for the size that it has granted
 
 	mu         sync.Mutex // guards the fields below
 	grantedCtx int        // tokens that the server has granted, at most numCtx; numCtx if it does not tell
-	// lastBytes is the size of the last request over minCheckedBytes, and lastTokens its
-	// number of tokens as the server counts them.
+	// lastBytes is the size of the latest request over minCheckedBytes, and lastTokens its
+	// number of tokens as the server counts them; 0: there was none.
 	lastBytes, lastTokens int
 }
 
@@ -64,8 +63,8 @@ type contextWindows struct {
 	byModel map[string]*contextWindow // guarded by mu
 }
 
-// window returns the window of the model. It is chosen at the model's first request; size
-// is the size of the request in bytes.
+// window returns the window of the model. Its size is chosen at the model's first request; size is
+// the number of bytes of this request.
 func (m *Model) window(ctx context.Context, model string, size int) (*contextWindow, error) {
 	m.windows.mu.Lock()
 	w := m.windows.byModel[model]
@@ -97,17 +96,17 @@ func (m *Model) window(ctx context.Context, model string, size int) (*contextWin
 	return w, nil
 }
 
-// modelInfo holds a server's description of a model. A field is zero if the server does not
-// tell.
+// modelInfo holds a server's description of a model. A field is zero if the server does not send
+// it.
 type modelInfo struct {
 	maxContext   int      // limit of the model's context, in tokens
-	numCtx       int      // num_ctx in the Modelfile
+	numCtx       int      // num_ctx in the Modelfile, in tokens
 	remote       bool     // the model runs in Ollama's cloud
 	capabilities []string // nil: an older server, which does not list them
 }
 
-// chooseContext returns the num_ctx for a model. A loaded context that is large enough is
-// kept. All sizes are in tokens, except size: the bytes of the first request.
+// chooseContext returns the num_ctx for a model: at least the loaded context. All sizes are in
+// tokens, except size, the bytes of the first request. configured overrides the others; 0: unset.
 func (a modelInfo) chooseContext(configured, loaded, size int) int {
 	n := max(defaultContext, a.numCtx, loaded, min(size/lowBytesPerToken, maxInitialContext))
 	if a.remote { // it takes no memory of this machine
@@ -119,8 +118,8 @@ func (a modelInfo) chooseContext(configured, loaded, size int) int {
 	return n
 }
 
-// show asks the server about a model. It returns an error if the model does not exist, and
-// an empty result if the server does not know the request.
+// show asks the server about a model. It returns an error if the model does not exist, and an
+// empty result if the server does not know the request.
 func (m *Model) show(ctx context.Context, model string) (a modelInfo, err error) {
 	answer, err := m.ask(ctx, "/api/show", tool.Marshal(map[string]string{"model": model}))
 	if failure, ok := errors.AsType[*llm.ProviderError](err); ok && (failure.Status == http.StatusMethodNotAllowed ||
@@ -149,8 +148,8 @@ func (m *Model) show(ctx context.Context, model string) (a modelInfo, err error)
 	return a, nil
 }
 
-// loadedContext returns the size of the loaded model's context in tokens; 0 if the model is
-// not loaded, or the server does not tell.
+// loadedContext returns the size of the loaded model's context in tokens; 0 if the model is not
+// loaded, or the server does not tell.
 func (m *Model) loadedContext(ctx context.Context, model string) int {
 	answer, err := m.Get(ctx, "/api/ps", m.Bearer(), maxAnswerBytes)
 	var list struct {
@@ -170,8 +169,8 @@ func (m *Model) loadedContext(ctx context.Context, model string) int {
 	return 0
 }
 
-// sizeOf returns the bytes of text in messages. Images do not count, because only the model
-// knows how many tokens an image takes.
+// sizeOf returns the bytes of text in messages. Images do not count, because only the model knows
+// how many tokens an image takes.
 func sizeOf(messages provider.Pieces) (size int) {
 	assistant, images, end := []byte(`{"role":"assistant"`), []byte(`,"images":["`), []byte(`"]`)
 	for _, m := range messages {
@@ -197,7 +196,7 @@ func withTag(name string) string {
 	return name + ":latest"
 }
 
-// checkFits returns an error if a request certainly exceeds the context.
+// checkFits returns an error if a request of size bytes certainly exceeds the context.
 func (m *Model) checkFits(w *contextWindow, size int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -211,7 +210,8 @@ func (m *Model) checkFits(w *contextWindow, size int) error {
 	return nil
 }
 
-// checkNotCut returns an error if the server has not read the whole request.
+// checkNotCut returns an error if the server has not read the whole request of size bytes. usage
+// is what the server has reported.
 func (m *Model) checkNotCut(ctx context.Context, w *contextWindow, model string, size int, usage llm.Usage) error {
 	given := w.numCtx
 	if w.checked.CompareAndSwap(false, true) { // only once: a model stays loaded unchanged

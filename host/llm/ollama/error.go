@@ -39,8 +39,8 @@ func refineError(e *llm.ProviderError, detail provider.ErrorDetail, body []byte)
 	e.Hint, e.Retryable = hint, false
 }
 
-// withModelHint puts the name of the model into the hint of an error, in place of NAME. If
-// the server does not run, it adds the command that starts it.
+// withModelHint puts the name of the model into the hint of an error, in place of NAME. If the
+// server does not run, it adds the command that starts it.
 func withModelHint(model string, err error) error {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// maxModels limits the number of names of models.
+// maxModels limits the number of models that are listed; others are left out.
 const maxModels = 10_000
 
 // Models returns the names of the server's models: first those that can call tools, as far as
@@ -50,17 +50,17 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return append(tools, others...), nil
 }
 
-// Find looks for an Ollama at host, a value of OLLAMA_HOST; empty: at Ollama's default
-// address. It sends one request, which loads no model. Ctx limits the time. ok is false if
-// no server answers, or a server that is not an Ollama.
+// Find looks for an Ollama at host, a value of OLLAMA_HOST; empty: at Ollama's default address. It
+// sends one request, which loads no model. Ctx limits the time. ok is false if no server answers,
+// or a server that is not an Ollama.
 func Find(ctx context.Context, client *http.Client, host string) (baseURL string, models []string, ok bool) {
 	baseURL = HostURL(host)
 	models, err := New(provider.Options{BaseURL: baseURL, HTTPClient: client}).Models(ctx)
 	return baseURL, models, err == nil && models != nil
 }
 
-// HostURL returns the base URL for a value of OLLAMA_HOST: a host, a port, both, a URL, or
-// an address to listen on. Empty: the base URL of [Defaults].
+// HostURL returns the base URL for a value of OLLAMA_HOST: a host, a port, both, a URL, or an
+// address to listen on. Empty: the base URL of [Defaults].
 func HostURL(host string) string {
 	host = strings.TrimSpace(host)
 	scheme, rest, found := strings.Cut(host, "://")

@@ -1,9 +1,9 @@
 // Package ollama is the provider for Ollama's own API. Ollama runs models on the user's
 // machine: https://github.com/ollama/ollama/blob/main/docs/api.md.
 //
-// Ollama offers OpenAI's API, too, but without a way to set the size of a model's context,
-// and the default is too small for an agent (see context.go). This package handles only
-// what is special to Ollama; the rest is in host/llm/provider:
+// Ollama offers OpenAI's API, too, but without a way to set the size of a model's context, and the
+// default is too small for an agent (see context.go). This package handles only what is special to
+// Ollama; the rest is in host/llm/provider:
 //
 //   - request.go encodes the conversation and the tools. Arguments are objects.
 //   - schema.go reduces a tool's JSON Schema to the part that Ollama takes.
@@ -41,14 +41,13 @@ type Model struct {
 	windows          contextWindows
 }
 
-// New returns a model. It does not connect and returns no error: with options that cannot
-// work, each Stream returns an error. The base URL may end in /v1 or /api, like those of
-// other servers.
+// New returns a model. It does not connect and returns no error: with options that cannot work,
+// each Stream returns an error. The base URL may end in /v1 or /api, like those of other servers.
 //
-// ContextTokens is Ollama's num_ctx. 0: the context has 32,768 tokens. It has more if the
-// model's Modelfile names more, if the model is loaded with more, or if the first request
-// needs more (at most 65,536). It has fewer if the model cannot hold as many. An answer may
-// take 15 minutes to begin, or the stall time-out if that is longer.
+// ContextTokens is Ollama's num_ctx. 0: the context has 32,768 tokens. It has more if the model's
+// Modelfile names more, if the model is loaded with more, or if the first request needs more (at
+// most 65,536). It has fewer if the model cannot hold as many. An answer may take 15 minutes to
+// begin, or the stall time-out if that is longer.
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
 	return &Model{

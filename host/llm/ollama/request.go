@@ -82,7 +82,7 @@ func (m *Model) wireEntry(e *llm.Entry) []byte {
 	return bytes.Join(out, nil)
 }
 
-// withImages adds images to a message, and a line for each image to its text.
+// withImages adds images to a message, and a line for each to its text. of names their source.
 func (m *Model) withImages(message wireMessage, parts []llm.Part, of string) wireMessage {
 	for _, s := range m.images.Show(parts, of) {
 		if s.Image != nil {
@@ -115,12 +115,12 @@ func assistant(e *llm.Entry) wireMessage {
 	return m
 }
 
-// wireTools caches the encoded tools of the last request. Each step of a conversation has
-// the same.
+// wireTools caches the encoded tools of the latest request with tools. Mostly the next request
+// has the same tools.
 type wireTools struct {
-	mu    sync.Mutex // guards the fields below
-	tools []tool.Definition
-	wire  []byte
+	mu    sync.Mutex        // guards the fields below
+	tools []tool.Definition // tools of the latest request with tools
+	wire  []byte            // the encoded tools
 }
 
 func (w *wireTools) get(tools []tool.Definition) []byte {

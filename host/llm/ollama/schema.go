@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// parameters holds the part of a tool's JSON Schema that Ollama reads. It drops other
-// fields, and refuses the whole request if a field has another type than here.
+// parameters holds the part of a tool's JSON Schema that Ollama reads. It drops other fields, and
+// refuses the whole request if a field has another type than here.
 type parameters struct {
 	Type       string              `json:"type"`
 	Defs       json.RawMessage     `json:"$defs,omitempty"`
@@ -41,8 +41,8 @@ func (t *types) UnmarshalJSON(data []byte) error {
 }
 
 // wireParameters returns a schema that Ollama takes: the tool's schema byte for byte if
-// possible, else without the fields whose type Ollama does not expect. The tool still
-// checks its arguments by its whole schema.
+// possible, else without the fields whose type Ollama does not expect. The tool still checks its
+// arguments by its whole schema.
 func wireParameters(schema json.RawMessage) json.RawMessage {
 	if p := (parameters{}); json.Unmarshal(schema, &p) == nil && p.Type != "" && p.Properties != nil {
 		return bytes.Clone(schema)

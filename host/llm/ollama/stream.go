@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// line is one line of an answer. A field that differs from version to version is raw JSON:
-// a bad value is ignored, and the rest of the answer is kept.
+// line is one line of an answer. A field that differs from version to version is raw JSON: a bad
+// value is ignored, and the rest of the answer is kept.
 type line struct {
 	Error   json.RawMessage `json:"error"`
 	Message struct {
@@ -29,9 +29,9 @@ type line struct {
 	EvalCount       json.RawMessage `json:"eval_count"`
 }
 
-// decode yields the deltas of one answer. It returns nil when the answer is complete or
-// yield has returned false. Before the end of the answer is yielded, it calls check, which
-// returns an error if the server cannot have read the whole request.
+// decode yields the deltas of one answer. It returns nil when the answer is complete or yield
+// has returned false. Before the end of the answer is yielded, it calls check, which returns an
+// error if the server cannot have read the whole request.
 func (m *Model) decode(x *provider.Exchange, yield func(llm.Delta) bool, check func(llm.Usage) error) error {
 	calls, empty := 0, true
 	for {
@@ -56,8 +56,8 @@ func (m *Model) decode(x *provider.Exchange, yield func(llm.Delta) bool, check f
 	}
 }
 
-// delta returns the delta of one line. The last line has a finish reason. calls counts the
-// calls of the answer.
+// delta returns the delta of one line. The last line has a finish reason. calls counts the calls
+// so far.
 func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 	var l line
 	if err := json.Unmarshal(raw, &l); err != nil {
@@ -71,8 +71,7 @@ func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 		if *calls == llm.MaxCalls {
 			return d, m.TooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
 		}
-		// Each call comes in one line. Its index is not used, because some versions always
-		// send 0.
+		// Each call comes in one line. Its index is not used: some versions send only 0.
 		d.Calls = append(d.Calls, llm.CallDelta{Index: *calls, ID: provider.ScalarText(c.ID), Name: provider.ScalarText(c.Function.Name), Arguments: argumentsText(c.Function.Arguments)})
 		*calls++
 	}
@@ -93,8 +92,8 @@ func (m *Model) delta(raw []byte, calls *int) (d llm.Delta, err error) {
 	return d, nil
 }
 
-// argumentsText returns the arguments of a call as text. Ollama sends an object, and other
-// servers with this API a string.
+// argumentsText returns the arguments of a call as text. Ollama sends an object, and other servers
+// with this API a string.
 func argumentsText(raw json.RawMessage) string {
 	if !provider.IsSet(raw) {
 		return ""

@@ -1,7 +1,7 @@
 // Package openai is the provider for OpenAI's chat completions API and for the many servers
 // that offer the same API (vLLM, llama.cpp, xAI, Meta, OpenRouter, ...).
 //
-// [New] returns a [Model]. The model makes one streaming request of canonical messages, and
+// [New] returns a [Model]. For each streaming request of canonical messages, the model yields
 // deltas of the answer. The types of the request come from go-openai:
 //
 //   - request.go encodes a conversation. Each message is encoded once.
@@ -28,15 +28,13 @@ var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com
 // Model is a model behind a chat completions API. It is safe for concurrent use.
 type Model struct {
 	provider.Client
-	// noUsage is set after the server has refused to report usage, and noReasoning after it
-	// has refused to take reasoning back.
-	noUsage, noReasoning atomic.Bool
+	noUsage, noReasoning atomic.Bool // the server has refused to report usage, or to take reasoning back
 	images               provider.RefusedImages
 	transcript           llm.Transcript
 }
 
-// New returns a model. It does not connect and returns no error: with options that cannot
-// work, each Stream returns an error.
+// New returns a model. It does not connect and returns no error: with options that cannot work,
+// each Stream returns an error.
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
 	return &Model{Client: provider.Client{Options: opts, BaseURLHint: BaseURLHint(opts)}}
@@ -63,9 +61,10 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 	})
 }
 
-// Models returns the names of the server's models, as the server writes them, at most 10,000.
-// Nil: the server has no such list, which is not an error. It is the cheapest request that
-// shows whether the server runs and accepts the key. Nothing of a conversation is sent.
+// Models returns the names of the server's models, as the server writes them, at most 10,000;
+// others are left out. Nil: the server has no such list, which is not an error. It is the
+// cheapest request that shows whether the server runs and accepts the key. Nothing of a
+// conversation is sent.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return m.List(ctx, "/models", m.Bearer(), "data", "id")
 }

@@ -21,8 +21,8 @@ const (
 // reasoningData is the provider data of reasoning. Some models fail without their reasoning
 // in a turn with calls, and each server wants it back in its own field.
 type reasoningData struct {
-	Field     string `json:"field"`
-	Signature string `json:"signature,omitempty"` // of a thinking block
+	Field     string `json:"field"`               // field in which the server sent the reasoning
+	Signature string `json:"signature,omitempty"` // signature of a thinking block; empty in other fields
 }
 
 // thinkingBlock is an element of thinking_blocks on the wire; in a stream, a piece of one.
@@ -42,15 +42,15 @@ func signature(blocks json.RawMessage) string {
 	return all[len(all)-1].Signature
 }
 
-// providerDataDelta returns provider data for reasoning of the model. It has the configured
-// name of the provider, because one package serves different servers.
+// providerDataDelta returns provider data for reasoning of the model. It has the configured name
+// of the provider, because one package serves different servers.
 func (m *Model) providerDataDelta(model string, k reasoningData) *llm.ProviderDataDelta {
 	data, _ := json.Marshal(k) // cannot fail
 	return &llm.ProviderDataDelta{PartType: llm.ReasoningPart, ProviderData: llm.ProviderData{Provider: m.Name, Model: model, Data: data}}
 }
 
-// withReasoning adds the entry's reasoning to its message on the wire, if the same model of
-// the same provider wrote it.
+// withReasoning returns the entry's message on the wire with the entry's reasoning added, if the
+// same model of the same provider wrote it.
 func (m *Model) withReasoning(message []byte, e *llm.Entry, model string) []byte {
 	var field string
 	var texts []string
@@ -74,8 +74,8 @@ func (m *Model) withReasoning(message []byte, e *llm.Entry, model string) []byte
 	return append(append(append(message[:len(message)-1], `,"`+field+`":`...), reasoning...), '}')
 }
 
-// refusesReasoning reports whether an error names the fields of reasoning. Some servers do
-// not take them back.
+// refusesReasoning reports whether an error names the fields of reasoning, which some servers do
+// not take back.
 func refusesReasoning(err error) bool {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
 	return ok && failure.Code != llm.ContextExceeded && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnprocessableEntity) &&

@@ -16,7 +16,7 @@ import (
 )
 
 // create sends the request. It asks for usage, and sends reasoning back, until the server
-// refuses a request for one of them. Some servers know neither.
+// refuses a request because of that. Some servers know neither.
 func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, entries []*llm.Entry) error {
 	if err := m.checkReasoning(&wire); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (m *Model) requestTemplate(req llm.Request) openai.ChatCompletionRequest {
 	return wire
 }
 
-// encodeEntry returns the messages of an entry, separated by commas. sendReasoning is set
-// if the entry's reasoning is sent, too.
+// encodeEntry returns the messages of an entry, separated by commas; with sendReasoning, including
+// its reasoning.
 func (m *Model) encodeEntry(e *llm.Entry, model string, sendReasoning bool) []byte {
 	var out provider.Pieces
 	add := func(message openai.ChatCompletionMessage) { out = out.Add(marshal(message)) }
@@ -133,8 +133,8 @@ func (m *Model) encodeEntry(e *llm.Entry, model string, sendReasoning bool) []by
 	return bytes.Join(out, nil)
 }
 
-// userMessage returns a message of a text and its attachments. Without images the content
-// is a string, because some servers know nothing else.
+// userMessage returns a message of a text and its attachments. Without images the content is a
+// string, because some servers know nothing else.
 func userMessage(text string, shown []provider.ImageOrText) openai.ChatCompletionMessage {
 	m := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser}
 	texts, images := []string{text}, false

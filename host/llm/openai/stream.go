@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// The wire format of servers, which differs from the documentation. A field that differs from
+// chunk is one event of a stream; servers differ from the documentation. A field that differs from
 // server to server is raw JSON: a bad value is ignored, and the rest of the answer is kept.
 type chunk struct {
 	Object  json.RawMessage `json:"object"`
@@ -24,7 +24,7 @@ type chunk struct {
 type choice struct {
 	Index        json.RawMessage `json:"index"`
 	Delta        *delta          `json:"delta"`
-	Message      *delta          `json:"message"` // a whole answer in one event, of some servers
+	Message      *delta          `json:"message"` // a whole answer in one event, which some servers send
 	FinishReason json.RawMessage `json:"finish_reason"`
 }
 
@@ -63,7 +63,7 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// count returns the usage. xAI counts reasoning apart from the answer, not as a part of it.
+// count returns the usage. xAI does not count reasoning as a part of the answer; it is added.
 func (u usage) count() *llm.Usage {
 	out := llm.Usage{
 		InputTokens: provider.ParseTokens(u.PromptTokens), OutputTokens: provider.ParseTokens(u.CompletionTokens), ReasoningTokens: provider.ParseTokens(u.Completion.Reasoning),
@@ -183,21 +183,22 @@ func (m *Model) choiceDelta(calls *calls, c choice) (d llm.Delta, k reasoningDat
 	return d, k, nil
 }
 
-// calls assigns the pieces of an answer to its calls. The index of a piece identifies the
-// call, but some servers leave it out, send 0 for every call, or send arguments with
-// another index than the id.
+// calls assigns the pieces of an answer to its calls. The index of a piece identifies the call,
+// but some servers leave it out, send 0 for every call, or send arguments with another index
+// than the id.
 type calls struct {
-	list    []callState // in order of appearance
+	list    []callState // calls in the order of their first pieces
 	byIndex map[int]int // index on the wire → position in list of the latest call with that index
 }
 
 type callState struct {
-	index    int // index on the wire of its first piece
-	id, name string
-	args     bracketCounter
+	index    int            // index on the wire of the call's first piece
+	id, name string         // empty: not sent yet
+	args     bracketCounter // state of the arguments
 }
 
 // place adds the piece to its call, or to a new call, and returns the call's position in list.
+// index is valid if hasIndex is set.
 func (c *calls) place(index int, hasIndex bool, piece llm.CallDelta) int {
 	at := c.find(index, hasIndex, piece)
 	if at < 0 {
@@ -252,16 +253,18 @@ func (s callState) endedBy(piece llm.CallDelta) bool {
 	return s.args.whole() && !s.continuesWith(piece)
 }
 
-// continuesWith reports whether a piece with the call's name continues the call. Some
-// servers repeat the name in each piece of the arguments.
+// continuesWith reports whether a piece with the call's name continues the call. Some servers
+// repeat the name in each piece of the arguments.
 func (s callState) continuesWith(piece llm.CallDelta) bool {
 	return s.name == piece.Name && (piece.Arguments == "" || !s.args.whole())
 }
 
 // bracketCounter finds the end of a JSON value that comes in pieces. It counts the brackets.
 type bracketCounter struct {
-	depth                  int
-	quoted, escaped, begun bool
+	depth   int  // number of open brackets
+	quoted  bool // the pieces so far end in a string
+	escaped bool // the pieces so far end in a backslash in a string
+	begun   bool // there was a character other than white space
 }
 
 func (s *bracketCounter) add(text string) {
@@ -285,7 +288,7 @@ func (s *bracketCounter) add(text string) {
 // whole reports whether the value is complete.
 func (s bracketCounter) whole() bool { return s.begun && s.depth == 0 && !s.quoted }
 
-// arguments returns a piece of arguments as text. Some servers send an object instead.
+// arguments returns a piece of arguments as text. Some servers send an object instead of a text.
 func arguments(raw json.RawMessage) (text string) {
 	if provider.IsSet(raw) && json.Unmarshal(raw, &text) != nil {
 		text = string(raw)

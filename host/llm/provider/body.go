@@ -10,12 +10,12 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// Pieces holds the body of a request in pieces. Pieces are cached from one request to the
-// next, so that unchanged messages are not encoded again.
+// Pieces holds the body of a request in pieces. Pieces are cached from one request to the next, so
+// that unchanged messages are not encoded again.
 type Pieces [][]byte
 
-// EncodeEntries returns the wire forms of entries, separated by commas. They are encoded by
-// [llm.Entry.Encode] with version and translate.
+// EncodeEntries returns the wire forms of entries, separated by commas, as [llm.Entry.Encode]
+// returns them for version and translate.
 func EncodeEntries(entries []*llm.Entry, version string, translate func(*llm.Entry) []byte) Pieces {
 	out := make(Pieces, 0, 2*len(entries))
 	for _, e := range entries {
@@ -48,7 +48,7 @@ func (p Pieces) Len() (n int64) {
 // reader reads the pieces in turn.
 type reader struct {
 	pieces Pieces
-	at     int // offset in the first piece
+	at     int // offset of the next byte in pieces[0]
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -69,8 +69,8 @@ func (r *reader) Read(p []byte) (int, error) {
 // Placeholder returns a random text that no request can contain: see [Pieces.SpliceInto].
 var Placeholder = sync.OnceValue(func() string { return "messages-" + rand.Text() })
 
-// SpliceInto returns body with the pieces in the place of a message. The text of the
-// message is [Placeholder].
+// SpliceInto returns body with the pieces in the place of message, whose text is [Placeholder] and
+// which body holds as json.Marshal encodes it.
 func (p Pieces) SpliceInto(body []byte, message any) Pieces {
 	written, _ := json.Marshal(message) // body holds the same bytes
 	head, tail, _ := bytes.Cut(body, written)

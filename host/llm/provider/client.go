@@ -1,10 +1,10 @@
 // Package provider holds the code that all providers of models share: the options of a
 // client, one HTTP exchange with its limits, and errors with hints.
 //
-// A provider makes a [Client]. It builds the body of a request from cached parts
-// ([Pieces]), sends it in an [Exchange], and reads the answer from the exchange. A server
-// is not trusted: an exchange has a time-out for silence, limits on the bytes of a line and
-// of the stream, and no redirects. No error of an exchange holds the key.
+// A provider makes a [Client]. It builds the body of a request from cached parts ([Pieces]),
+// sends it in an [Exchange], and reads the answer from the exchange. A server is not trusted: an
+// exchange has a time-out for silence, limits on the bytes of a line and of the stream, and no
+// redirects. No error of an exchange holds the key.
 package provider
 
 import (
@@ -23,44 +23,39 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// Limits of the list of models: the bytes of the answer, and the number of models.
+// Limits of the list of models; what exceeds them is left out.
 const (
-	maxModelsBytes = 4 << 20
+	maxModelsBytes = 4 << 20 // bytes of the answer; a longer one does not parse
 	maxModels      = 10_000
 )
 
-// Options names a server and a model, and sets the limits of an exchange. A field with its
-// zero value has a default. Each provider has its own defaults for Name, BaseURL, KeySource
-// and Model.
+// Options names a server and a model, and sets the limits of an exchange. A field with its zero
+// value has a default. Each provider has its own defaults for Name, BaseURL, KeySource and Model.
 type Options struct {
 	Name      string // name of the provider, for errors
 	BaseURL   string
 	KeySource string // origin of the key, for hints: "OPENAI_API_KEY", "the secret work"
 	APIKey    string // empty: no key is sent, which local servers accept
 	Model     string // name of the model for requests that name none
-	// StripSuffixes are paths of requests, the longest first, which people copy into the
-	// base URL. [Options.WithDefaults] removes them.
-	StripSuffixes []string
-	Query         string // query that each request gets, such as api-version=1; cut off the base URL
-	// ReasoningEffort is the amount of thinking: "low", "medium" or "high". Empty: the
-	// provider decides.
-	ReasoningEffort string
-	// ContextTokens is the size of the model's context, in tokens. 0: not known.
-	ContextTokens int
+	// StripSuffixes are paths of requests, the longest first, which people copy into the base URL.
+	// [Options.WithDefaults] removes them.
+	StripSuffixes   []string
+	Query           string // query that each request gets, such as api-version=1; cut off the base URL
+	ReasoningEffort string // amount of thinking: "low", "medium" or "high"; empty: the provider decides
+	ContextTokens   int    // size of the model's context, in tokens; 0: not known
 
-	// StallTimeout limits the silence of the server before its answer begins, and between
-	// two bytes of it. Any byte ends the silence. 0: 60 s.
-	StallTimeout time.Duration
-	// MaxStreamBytes limits the answer, after decompression. 0: 64 MiB.
-	MaxStreamBytes int64
-	// HTTPClient provides the transport. Nil: every request is an error, because this
-	// package must not choose its network access. No other field is used: its Timeout would
-	// cut long answers, and redirects are always refused.
+	// StallTimeout limits the silence of the server before its answer begins, and between two
+	// bytes of it; then the request fails. Any byte ends the silence. 0: 60 s.
+	StallTimeout   time.Duration
+	MaxStreamBytes int64 // limit of the bytes of an answer, after decompression; a longer one fails; 0: 64 MiB
+	// HTTPClient provides the transport. Nil: every request is an error, because this package
+	// must not choose its network access. No other field of it is used: its Timeout would cut
+	// long answers, and redirects are always refused.
 	HTTPClient *http.Client
 }
 
-// WithDefaults returns the options with empty fields set from other. It removes the query
-// and the path of a request from the base URL.
+// WithDefaults returns the options with empty fields set from other. It removes the query, the
+// suffixes of other.StripSuffixes and final slashes from the base URL.
 func (o Options) WithDefaults(other Options) Options {
 	o.Name = cmp.Or(o.Name, other.Name)
 	o.BaseURL, _, _ = strings.Cut(cmp.Or(o.BaseURL, other.BaseURL), "#") // a fragment is not sent
@@ -88,18 +83,15 @@ func (o Options) String() string {
 // GoString describes the options without the key.
 func (o Options) GoString() string { return o.String() }
 
-// Client makes exchanges with one server. It is safe for concurrent use. Its fields do not
-// change after its creation.
+// Client makes exchanges with one server. It is safe for concurrent use. Its fields do not change.
 type Client struct {
 	Options
-	// BaseURLHint shows the form of the provider's base URLs, for hints. Empty: no hint.
-	BaseURLHint string
-	// RefineError changes an error by details that only this provider sends. It gets the
-	// parsed error and the whole body. Nil: errors stay.
+	BaseURLHint string // the form of the provider's base URLs, for hints; empty: no hint
+	// RefineError changes an error by details that only this provider sends. It gets the parsed
+	// error and the whole body. Nil: errors stay as they are.
 	RefineError func(e *llm.ProviderError, detail ErrorDetail, body []byte)
-	// RateLimitWait returns the time until a rate limit ends, from headers of this
-	// provider; 0 if they name none. It is called if there is no Retry-After. Nil: there
-	// are no such headers.
+	// RateLimitWait returns the time until a rate limit ends, from headers of this provider; 0
+	// if they name none. It is called without a Retry-After. Nil: there are no such headers.
 	RateLimitWait func(header http.Header, now time.Time) time.Duration
 }
 
@@ -127,9 +119,9 @@ func (c *Client) Check() error {
 	return nil
 }
 
-// Stream returns the deltas that ask yields, and its error, as [llm.Model] requires. Ask
-// returns nil when the answer is complete or yield has returned false. Ask is not called if
-// the options cannot work or neither req nor the options name a model.
+// Stream returns the deltas that ask yields, and its error, as [llm.Model] requires. Ask returns
+// nil when the answer is complete or yield has returned false. Ask is not called if the options
+// cannot work or neither req nor the options name a model.
 func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield func(llm.Delta) bool) error) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		stopped := false
@@ -164,7 +156,7 @@ func (c *Client) Stream(ctx context.Context, req llm.Request, ask func(yield fun
 // Bearer returns a header with the key in the form that most servers expect.
 func (o Options) Bearer() http.Header { return o.KeyHeader("Authorization", "Bearer ") }
 
-// KeyHeader returns a header of the given name with the prefix and the key. No key: it is empty.
+// KeyHeader returns a header with the given name, and the prefix and the key; empty without a key.
 func (o Options) KeyHeader(name, prefix string) http.Header {
 	h := http.Header{}
 	if o.APIKey != "" {
@@ -174,8 +166,8 @@ func (o Options) KeyHeader(name, prefix string) http.Header {
 }
 
 // Get sends one request outside of a conversation, such as one for the list of models. It
-// returns at most limit bytes of the answer, and nil if the server has no such page. The
-// request is not repeated. Ctx limits the whole time, and the stall time-out each silence.
+// returns at most limit bytes of the answer, and nil if the server has no such page. The request
+// is not repeated. Ctx limits the whole time, and the stall time-out each silence.
 func (c *Client) Get(ctx context.Context, path string, header http.Header, limit int64) ([]byte, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -205,9 +197,9 @@ func (c *Client) Get(ctx context.Context, path string, header http.Header, limit
 	return nil, c.statusError(resp.StatusCode, resp.Header, body[:min(len(body), maxErrorBytes)])
 }
 
-// List returns the names of the models from the JSON object at a path. list is the field
-// with the list, and name the field with the name in each element. Nil: there is no such
-// list. At most 10,000 names are returned.
+// List returns the names of the models from the JSON object at a path. list is the field with the
+// list, and name the field with the name in each element. Nil: there is no such list. After 10,000
+// names, others are left out.
 func (c *Client) List(ctx context.Context, path string, header http.Header, list, name string) ([]string, error) {
 	body, err := c.Get(ctx, path, header, maxModelsBytes)
 	if err != nil {

@@ -27,15 +27,15 @@ import (
 )
 
 const (
-	maxMessageRunes = 500
-	maxCodeRunes    = 64
-	// leastKey is the least number of bytes of a key. People write shorter ones if a server
-	// needs none, and those would occur in any text.
+	maxMessageRunes = 500 // characters of a server's message, after which it is cut
+	maxCodeRunes    = 64  // characters of a server's code, after which it is cut
+	// leastKey is the least number of bytes of a key that is removed from texts. People write
+	// shorter keys if a server needs none, and those would occur in any text.
 	leastKey = 4
 )
 
-// clean makes a server's text fit for an error message: one line of at most maxRunes
-// characters. It removes the key, which servers like to repeat when they refuse it.
+// clean makes a server's text fit for an error message: one line of at most maxRunes characters; a
+// longer one is cut. It removes the key, which servers like to repeat when they refuse it.
 func (c *Client) clean(text string, maxRunes int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -102,7 +102,7 @@ func (c *Client) KeyHint() string {
 	return "check the API key in " + c.KeySource + "; `stockade model list` shows which one is read, and for which server"
 }
 
-// page reports whether a body is a web page, and returns its title as the end of a message.
+// page reports whether a body is a web page, and returns its title as the end of a message, or "".
 func (c *Client) page(body []byte) (title string, isPage bool) {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // a byte order mark
 	if !bytes.HasPrefix(body, []byte("<")) {
@@ -210,8 +210,7 @@ func (c *Client) statusError(status int, header http.Header, body []byte) *llm.P
 	return e
 }
 
-// classify sets the hint of an error and whether it is retryable, by its status and the
-// server's text.
+// classify sets the hint of an error, and Retryable, by its status and the server's text.
 func (c *Client) classify(e *llm.ProviderError, detail ErrorDetail) {
 	codes := detail.Code + " " + detail.Kind
 	switch s := e.Status; {
@@ -232,7 +231,7 @@ func (c *Client) classify(e *llm.ProviderError, detail ErrorDetail) {
 	}
 }
 
-// StreamError returns the error that a server sends as an event.
+// StreamError returns the error for an error that a server sends as an event.
 func (c *Client) StreamError(detail ErrorDetail, event []byte) *llm.ProviderError {
 	e := &llm.ProviderError{
 		Provider: c.Name,
@@ -254,13 +253,13 @@ func (c *Client) StreamError(detail ErrorDetail, event []byte) *llm.ProviderErro
 	return e
 }
 
-// networkError returns the error for a connection that failed, or broke after the answer
-// had begun.
+// networkError returns the error for a connection that failed; with begun, after the answer had
+// begun.
 //
-// A refusal by this machine is not retried: no server listens, and a person has to start
-// one. A refusal by another machine is, because load balancers refuse while a server
-// restarts. An unknown host name and a certificate that is not trusted are not retried.
-// Every other network failure is.
+// A refusal by this machine is not retryable: no server listens, and a person has to start one.
+// A refusal by another machine is, because load balancers refuse while a server restarts. An
+// unknown host name, a certificate that is not trusted, and an error whose Remedy is final are
+// not retryable. Every other network failure is.
 func (c *Client) networkError(err error, base *url.URL, begun bool) *llm.ProviderError {
 	if begun {
 		return c.EndedEarly(err)
@@ -309,7 +308,7 @@ func isLoopback(host string) bool {
 	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// ErrorDetail is the error that a server describes. Kind is the type of the error, such as
+// ErrorDetail is an error as a server describes it. Kind is the type of the error, such as
 // "invalid_request_error"; for Google it is the status.
 type ErrorDetail struct{ Message, Code, Kind string }
 
@@ -382,7 +381,7 @@ func ParseTokens(raw json.RawMessage) int {
 	return llm.ClampTokens(n)
 }
 
-// retryAfter returns the wait that the header asks for; 0: none.
+// retryAfter returns the wait that a header asks for; 0: none.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil {
 		return fromSeconds(ms / 1000)

@@ -11,8 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// maxLineBytes limits one line and one event: more than the largest reply that
-// [llm.Assembler] takes as one call.
+// maxLineBytes limits one line and one event, which are an error beyond: more than the largest
+// reply that [llm.Assembler] takes as one call.
 const maxLineBytes = 8 << 20
 
 // stream reads the events of an answer. The answer is an event stream
@@ -23,16 +23,16 @@ type stream struct {
 	c         *Client
 	jsonLines bool // each line is one JSON value
 	in        *bufio.Reader
-	err       error             // returned after the events in values
+	err       error             // error that next returns after the events in values
 	seen      bool              // there was a line with data
-	cr        bool              // the last line ended in CR; an LF that follows belongs to it
+	cr        bool              // the preceding line ended in CR; an LF that follows belongs to it
 	event     []byte            // data of the current event, if it has more than one line
-	values    []json.RawMessage // events of a JSON body
+	values    []json.RawMessage // events of a JSON body that next has not returned yet
 	junk      []byte            // first lines of an answer that is not a stream
 }
 
-// markedEnd is the error for an answer whose end the server marks: with [DONE], or with the
-// end of a JSON body.
+// markedEnd is the error for an answer whose end the server marks: with [DONE], or with the end
+// of a JSON body. Such an answer may be complete.
 type markedEnd struct {
 	incomplete *llm.ProviderError // the error if the answer is not complete
 }
@@ -74,8 +74,7 @@ func (e *stream) next() ([]byte, error) {
 	return nil, e.err
 }
 
-// line reads one line, which ends in CR, LF or both. With an error it returns the part of
-// the line that it has read.
+// line reads one line, which ends in CR, LF or both. With an error it returns what it has read.
 func (e *stream) line() (line []byte, err error) {
 	for {
 		c, err := e.in.ReadByte()
@@ -95,7 +94,7 @@ func (e *stream) line() (line []byte, err error) {
 	}
 }
 
-// parseLine parses one line, and returns the data of an event if the line completes one.
+// parseLine parses one line, and returns the data of an event if the line completes one; else nil.
 // cut is set if the answer ends within the line.
 func (e *stream) parseLine(text []byte, cut bool) (data []byte) {
 	field, value, _ := bytes.Cut(text, []byte(":"))

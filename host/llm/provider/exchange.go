@@ -15,26 +15,25 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// maxErrorBytes limits the bytes that are read of an answer that is not a stream, to find
-// its error message.
+// maxErrorBytes limits the bytes that are read of an answer that is not a stream, to find its
+// error message; the rest is left out.
 const maxErrorBytes = 64 << 10
 
 // Exchange is one request and its answer. [Client.Begin] makes it.
 type Exchange struct {
-	// JSONLines is set if the stream is not an event stream but has a JSON value in each line.
-	JSONLines bool
+	JSONLines bool // the stream is not an event stream but has a JSON value in each line
 	// FirstByteTimeout limits the silence of the server before its answer begins. 0: the
 	// StallTimeout of the client.
 	FirstByteTimeout time.Duration
 
 	c          *Client
-	ctx        context.Context // ends when the server is silent for too long
-	parent     context.Context
+	ctx        context.Context // ends with parent, or when the server is silent for too long
+	parent     context.Context // context of the caller
 	client     http.Client
 	stallTimer *stallTimer
-	stream     *stream // nil until an answer begins
-	answer     io.Closer
-	body       io.Reader // the answer, read by stream
+	stream     *stream   // nil until an answer begins
+	answer     io.Closer // body of the answer; nil until an answer begins
+	body       io.Reader // body of the answer, which stream reads
 }
 
 // Begin begins an exchange. The caller must call done at its end.
@@ -69,7 +68,8 @@ func (x *Exchange) request(method, path string, header http.Header) (*http.Reque
 	return req, nil
 }
 
-// Post sends the body to a path of the server. [Exchange.Next] reads the answer.
+// Post sends the body to a path of the server. [Exchange.Next] reads the answer. An answer with
+// another status than 200 is an error.
 func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	req, err := x.request(http.MethodPost, path, header)
 	if err != nil {
@@ -98,23 +98,23 @@ func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
 	return nil
 }
 
-// Next returns the data of the next event, or an error after the last: see [Exchange.EndError].
+// Next returns the data of the next event, or an error after the last, see [Exchange.EndError].
 func (x *Exchange) Next() ([]byte, error) { return x.stream.next() }
 
-// Drain reads the rest of the body after the last event of an answer. Without it the next
-// request needs a new connection. The rest comes at once or never, so Drain waits only 50 ms.
+// Drain reads the rest of the body after the last event of an answer. Without it the next request
+// needs a new connection. The rest comes at once or never, so Drain waits only 50 ms.
 func (x *Exchange) Drain() {
 	x.stallTimer.stall = 50 * time.Millisecond
 	_, _ = io.CopyN(io.Discard, x.body, 4<<10)
 }
 
-// EndError returns the provider error for an error of [Exchange.Next], if the answer has
-// not ended as its format requires. empty is set if there was no event.
+// EndError returns the provider error for an error of [Exchange.Next], if the answer has not
+// ended as its format requires. empty is set if there was no event.
 //
-// One rule holds for all formats. An answer is complete if the server ends it: as its
-// format requires, or with [DONE] or the end of a JSON body if [llm.Assembler.InferFinish]
-// finds it complete. If only the bytes end, even cleanly, the answer is incomplete: a proxy
-// that loses its server ends like that, too.
+// One rule holds for all formats. An answer is complete if the server ends it: as its format
+// requires, or with [DONE] or the end of a JSON body if [llm.Assembler.InferFinish] finds it
+// complete. If only the bytes end, even cleanly, the answer is incomplete: a proxy that loses its
+// server ends like that, too.
 func (x *Exchange) EndError(err error, empty bool) error {
 	end, marked := errors.AsType[*markedEnd](err)
 	switch {
@@ -132,7 +132,8 @@ func (x *Exchange) EndError(err error, empty bool) error {
 // Cancelled reports whether the caller's context has ended.
 func (x *Exchange) Cancelled() bool { return x.parent.Err() != nil }
 
-// Explain returns the error to report for any error that ended the exchange.
+// Explain returns the error to report for any error that ended the exchange: the cause of the
+// caller's context if that has ended, else an [llm.ProviderError].
 func (x *Exchange) Explain(err error) error {
 	if x.parent.Err() != nil {
 		return context.Cause(x.parent)
@@ -159,8 +160,7 @@ func (x *Exchange) Explain(err error) error {
 	return x.c.networkError(err, base, x.stream != nil)
 }
 
-// errStalled is not context.DeadlineExceeded, because callers take that for the end of
-// their own context.
+// errStalled is not context.DeadlineExceeded, which callers take for the end of their context.
 var errStalled = errors.New("the server was silent for too long")
 
 func seconds(d time.Duration) string {
@@ -170,15 +170,15 @@ func seconds(d time.Duration) string {
 	return d.String()
 }
 
-// stallTimer calls a function when the server is silent for too long. It runs only while we
-// wait for the server, so that a slow consumer of the answer is not taken for a silent server.
+// stallTimer calls a function when the server is silent for too long. It runs only while we wait
+// for the server, so that a slow consumer of the answer is not taken for a silent server.
 type stallTimer struct {
-	stall time.Duration // limit between two bytes of the answer
+	stall time.Duration // limit of the silence between two bytes of the answer
 
-	mu     sync.Mutex // the transport reads the upload on its own goroutine; guards the fields below
+	mu     sync.Mutex // guards the fields below; the transport reads the upload on its own goroutine
 	timer  *time.Timer
-	first  time.Duration // limit until the answer begins
-	answer bool          // the answer has begun: reads of the upload no longer count
+	first  time.Duration // limit of the silence until the answer begins
+	answer bool          // the answer has begun: reads of the upload no longer restart the timer
 }
 
 func newStallTimer(limit time.Duration, stalled func()) *stallTimer {
@@ -199,8 +199,8 @@ func (w *stallTimer) stop() {
 	w.timer.Stop()
 }
 
-// beginUpload starts the wait for the answer to a request: the first request of an
-// exchange, or one that is sent again after a refusal.
+// beginUpload starts the wait for the answer to a request: the first request of an exchange, or a
+// request that is sent again after a refusal. limit is the limit of the silence.
 func (w *stallTimer) beginUpload(limit time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

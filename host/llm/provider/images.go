@@ -12,18 +12,18 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 )
 
-// RefusedImages holds images that a server or its model has refused, with the server's
-// message. Such images are not sent again: they would be in every later request, and the
-// conversation could not continue. See RATIONALE, "Why is an image sent behind the results,
-// and not again once it was refused?" The zero value is ready. It is safe for concurrent use.
+// RefusedImages holds images that a server or its model has refused, with the server's message.
+// Such images are not sent again: they would be in every later request, and the conversation
+// could not continue. See RATIONALE, "Why is an image sent behind the results, and not again
+// once it was refused?" The zero value is ready. It is safe for concurrent use.
 type RefusedImages struct {
-	mu      sync.Mutex
-	refused map[[32]byte]string
-	changes int
+	mu      sync.Mutex          // guards the fields below
+	refused map[[32]byte]string // the server's message by SHA-256 of the image
+	changes int                 // number of changes of refused
 }
 
-// Version changes with every change of the refused images. It is a part of the version of a
-// wire form.
+// Version returns a text that changes with every change of the refused images. It is a part of the
+// version of a wire form.
 func (s *RefusedImages) Version() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,9 +59,9 @@ func (s *RefusedImages) Show(images []llm.Part, of string) (out []ImageOrText) {
 	return out
 }
 
-// SendWithFallback calls send, which sends a request with the entries. If the server
-// refuses a request with images, it sends the request again without them. If that succeeds,
-// these images are never sent again.
+// SendWithFallback calls send, which sends a request with the entries. If the server refuses a
+// request with images, it sends the request again without the images. If that succeeds, these
+// images are never sent again; else it returns the first error.
 func (s *RefusedImages) SendWithFallback(entries []*llm.Entry, send func() error) error {
 	err := send()
 	failure, ok := errors.AsType[*llm.ProviderError](err)
@@ -79,8 +79,8 @@ func (s *RefusedImages) SendWithFallback(entries []*llm.Entry, send func() error
 	return nil
 }
 
-// aboutImages reports whether an error may be about the images of a request. Few servers
-// name images in the message, and some use these statuses for lack of better ones.
+// aboutImages reports whether an error may be about the images of a request. Few servers name
+// images in the message, and some use these statuses for lack of better ones.
 func aboutImages(failure *llm.ProviderError) bool {
 	if failure.Code == llm.ContextExceeded {
 		return false
@@ -94,7 +94,7 @@ func aboutImages(failure *llm.ProviderError) bool {
 	return false
 }
 
-// refuse records the images of entries as refused, and returns the hashes of the new ones.
+// refuse records the images of entries as refused, and returns the hashes of images that were not.
 func (s *RefusedImages) refuse(entries []*llm.Entry, reason string) (refused [][32]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,8 +31,8 @@ var tooLong = sync.OnceValue(func() *regexp.Regexp {
 	}, "|"))
 })
 
-// notTooLong matches errors with similar words about other limits: the length of the
-// answer, and the number of tokens of an account per time.
+// notTooLong matches errors with similar words about other limits: the length of the answer, and
+// the number of tokens of an account per time.
 var notTooLong = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(: |- )\W*max_\w*tokens\b|rate.?limit|quota|too many requests|throttl|per (min|hour|day)`)
 })

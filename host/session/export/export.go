@@ -1,7 +1,6 @@
-// Package export also writes the events of a store into other directories, as an
-// administrator can require. Each session has a file there, and each event a line (see
-// [session.Event.Line]). Events that cannot be exported count as not recorded, so that no
-// call has an effect after them.
+// Package export also writes the events of a store into other directories, as an administrator can
+// require. Each session has a file there, and each event a line (see [session.Event.Line]). If an
+// event cannot be exported, recording it fails, so that no call has an effect after it.
 package export
 
 import (
@@ -18,13 +17,13 @@ import (
 // exportingStore exports the events of a store.
 type exportingStore struct {
 	session.Store
-	to []policy.Setting // settings with a directory
+	to []policy.Setting // settings, each with a directory
 
 	mu    sync.Mutex          // guards files
 	files map[string]*os.File // open files, by path
 }
 
-// Error is returned if sessions must be exported to a directory and cannot be.
+// Error is returned if sessions must be exported to the directory in To and cannot be.
 type Error struct {
 	To  policy.Setting
 	Err error
@@ -37,7 +36,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // New returns a store that also exports the events of st. A setting with an empty directory
-// requires only that sessions are recorded. If no setting has a directory, st is returned. The
+// requires only that sessions are recorded. If no setting has a directory, New returns st. The
 // error is an *Error if a directory cannot be written. Closing the returned store closes st.
 func New(st session.Store, to []policy.Setting) (session.Store, error) {
 	x := &exportingStore{Store: st, files: map[string]*os.File{}}
@@ -59,7 +58,7 @@ func New(st session.Store, to []policy.Setting) (session.Store, error) {
 	return x, nil
 }
 
-// Append implements session.Store.
+// Append implements session.Store. After an error of exporting, the events are in the store.
 func (x *exportingStore) Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
 	x.mu.Lock() // also during the store's Append, so that the lines are in the order of the log
 	defer x.mu.Unlock()

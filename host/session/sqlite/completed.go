@@ -10,13 +10,13 @@ import (
 )
 
 // completedSuffix is the suffix of a file beside the database. Every start looks for calls
-// without a result. To avoid reading all calls ever made, the file names an event before
-// which each call has a result, by its number and its hash. The hash shows that the file
-// belongs to this database. The file is trusted like the database, because the same users
-// can write both. Without it all calls are read.
+// without a result. To avoid reading all calls ever made, the file names an event before which
+// each call has a result, by its number and its hash. The hash shows that the file belongs to
+// this database. The file is trusted like the database, because the same users can write both.
+// Without it all calls are read.
 const completedSuffix = "-settled"
 
-// completedStep is the number of events after which the file is written again.
+// completedStep is the number of new events after which the file is written again.
 const completedStep = 1000
 
 // completedUpTo returns the number of the event that the file names; 0: there is no valid file.
@@ -44,7 +44,7 @@ func (s *Store) completedUpTo(ctx context.Context) int64 {
 	return seq
 }
 
-// saveCompletedUpTo writes the file. If it fails, the next start reads more calls.
+// saveCompletedUpTo writes the file for an event. If it fails, the next start reads more calls.
 func (s *Store) saveCompletedUpTo(ctx context.Context, seq int64) {
 	var hash []byte
 	if s.readers.QueryRowContext(ctx, "SELECT hash FROM events WHERE seq = ?", seq).Scan(&hash) == nil {

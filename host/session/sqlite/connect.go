@@ -25,8 +25,8 @@ const (
 	codeNotADB     = 26
 )
 
-// connector opens connections with fixed parameters. It replaces a registered driver and a
-// DSN, so that nothing is registered globally.
+// connector opens connections with fixed parameters. It replaces a registered driver and a DSN, so
+// that nothing is registered globally.
 type connector struct {
 	dsn string
 }
@@ -34,16 +34,14 @@ type connector struct {
 // connParams holds parameters of a connection, for SQLite and the driver.
 type connParams map[string]string
 
-// The parameters of the writer and of the readers. Neither may create the file, which
-// already exists with the right mode. Readers are rw because they write to the memory that
-// all processes share.
+// The parameters of the writer and of the readers. Neither may create the file, which already
+// exists with the right mode. Readers are rw because they write to shared memory.
 var (
 	writerParams = connParams{"mode": "rw", "_txlock": "immediate"}
 	readerParams = connParams{"mode": "rw", "_txlock": "deferred", "_query_only": "on"}
 )
 
-// newConnector returns the connector for the database at an absolute path. busy limits
-// SQLite's own wait for locks.
+// newConnector returns the connector for an absolute path. busy limits SQLite's wait for locks.
 func newConnector(path string, params connParams, busy time.Duration) connector {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
@@ -88,8 +86,7 @@ type unnamedDriver struct{}
 
 func (unnamedDriver) Open(dsn string) (driver.Conn, error) { return openDriver(dsn) }
 
-// isBusy reports whether an error is a lock of another connection, so that the operation
-// can be tried again.
+// isBusy reports whether an error is due to a lock of another connection, and a retry may help.
 func isBusy(err error) bool {
 	switch code(err) {
 	case codeBusy, codeLocked, codeProtocol:
@@ -101,10 +98,10 @@ func isBusy(err error) bool {
 // errLocked is returned with SQLite's error when the wait for a lock takes too long.
 var errLocked = errors.New("another process has kept the store locked")
 
-// retryWhileBusy calls f until it succeeds, fails with another error than a lock of another
-// connection, or limit has passed. SQLite's own waiting is kept short: its pauses grow to a
-// tenth of a second, and with many processes the one that has waited longest would come
-// last. Random pauses give each process its turn.
+// retryWhileBusy calls f until it succeeds, fails with an error that is not due to a lock of
+// another connection, or limit has passed; then the error wraps errLocked. SQLite's own waiting is
+// kept short: its pauses grow to a tenth of a second, and with many processes the one that has
+// waited longest would come last. Random pauses give each process its turn.
 func retryWhileBusy(ctx context.Context, limit time.Duration, f func() error) error {
 	start := time.Now()
 	for {

@@ -28,8 +28,8 @@ func isFull(err error) bool {
 	return ok && (e.Code == codeFull || e.SystemErrno == syscall.ENOSPC || e.SystemErrno == syscall.EDQUOT)
 }
 
-// inTransaction reports whether a driver's connection is in a transaction. SQLite ends it
-// by itself after some errors.
+// inTransaction reports whether a driver's connection is in a transaction. SQLite ends a
+// transaction by itself after some errors.
 func inTransaction(conn any) bool {
 	c, ok := conn.(*sqlite3.SQLiteConn)
 	return ok && !c.AutoCommit()

@@ -14,14 +14,14 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// busyTimeout limits the wait of a request for other processes that lock the store.
+// busyTimeout limits the time that a request waits for other processes that lock the store.
 const busyTimeout = 10 * time.Second
 
 // applicationID marks the file as a session store of this program: "Stkd".
 const applicationID = 0x53746b64
 
-// migrations holds the statements from each version of the schema to the next. The number
-// in a name is the user_version after it. A released file is never edited.
+// migrations holds the statements from each version of the schema to the next. The number in a
+// name is the user_version after it. A released file is never edited.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -29,12 +29,12 @@ var migrations embed.FS
 // schemaVersion is the number of the last migration.
 const schemaVersion = 2
 
-// Open opens the store in the file at path. It creates the file and the folders above it if
-// they are missing. The caller must close the store.
+// Open opens the store in the file at path. It creates the file and the folders above it if they
+// are missing. The caller must close the store.
 //
-// If a newer version of the program has written the store, the error wraps
-// [session.ErrNewer]. Every error about the file is an *[OpenError]. Open reads only a few
-// pages; [session.VerifyStore] reads everything.
+// If a newer version of the program has written the store, the error wraps [session.ErrNewer].
+// Every error about the file is an *[OpenError]. Open reads only a few pages;
+// [session.VerifyStore] reads everything.
 func Open(ctx context.Context, path string) (*Store, error) {
 	if path == "" {
 		return nil, errors.New("open session store: path is empty")
@@ -84,7 +84,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return openError(s.path, err)
 }
 
-// openError turns an error of SQLite into an [OpenError] with an explanation.
+// openError turns an error, except an [OpenError], into an OpenError with an explanation.
 func openError(path string, err error) error {
 	problem := map[int]string{codeNotADB: "it is not a session store, or its beginning is damaged", codeCorrupt: "it is damaged"}[code(err)]
 	if problem != "" {
@@ -108,8 +108,8 @@ func (s *Store) pragma(ctx context.Context, name string, value any) error {
 	return s.conn.QueryRowContext(ctx, "PRAGMA "+name).Scan(value)
 }
 
-// version reads the version of the schema. It returns an error for a file of another
-// program or of a newer version. An empty file has version 0.
+// version reads the version of the schema. It returns an error for a file of another program or of
+// a newer version. An empty file has version 0.
 func (s *Store) version(ctx context.Context) (version int, err error) {
 	// The process that creates the store locks the file for a while.
 	err = retryWhileBusy(ctx, s.lockTimeout, func() error {
@@ -150,8 +150,8 @@ func readVersion(ctx context.Context, q querier, path string) (int, error) {
 	return 0, nil
 }
 
-// migrate brings the file to the current version in one transaction, so that a crash leaves
-// either the old version or the new one.
+// migrate brings the file to the current version in one transaction, so that a crash leaves either
+// the old version or the new one.
 func (s *Store) migrate(ctx context.Context) error {
 	version, err := s.version(ctx)
 	if err != nil {

@@ -32,12 +32,12 @@ func (e *OpenError) Error() string {
 
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// createMu is held while a new database file is open outside SQLite. Closing such a file drops
-// all POSIX locks of the process on it, even those of a Store that has opened it meanwhile.
+// createMu is held while a new database file is open outside SQLite. Closing such a file drops all
+// POSIX locks of the process on it, even those of a Store that has opened it meanwhile.
 var createMu sync.Mutex
 
-// prepare ensures that there is a database file at path. It returns an error if somebody
-// else could have put the file there, or can write it.
+// prepare ensures that there is a database file at path. It returns an error if somebody else
+// could have put the file there, or can write it.
 func prepare(path string) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -82,8 +82,8 @@ func prepare(path string) error {
 	return nil
 }
 
-// checkBeside checks the files that SQLite keeps beside the database. A foreign one would
-// be as dangerous as a foreign database.
+// checkBeside checks the files that SQLite keeps beside the database, and the reserve. A foreign
+// one would be as dangerous as a foreign database.
 func checkBeside(path string) error {
 	for _, suffix := range []string{"-wal", "-shm", "-journal", reserveSuffix} {
 		if err := checkFile(path, path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +93,8 @@ func checkBeside(path string) error {
 	return nil
 }
 
-// checkFile checks the owner, the mode and the type of one file of the store at path.
+// checkFile checks the owner, the mode and the type of one file of the store at path. The error
+// wraps fs.ErrNotExist if there is no such file.
 func checkFile(path, file string) error {
 	info, err := os.Lstat(file)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkFileSystems holds the file systems on which processes cannot share a write-ahead
-// log, by the number from statfs. 9p gives a virtual machine or WSL the files of its host.
-// FUSE is missing on purpose: it may be any kind.
+// networkFileSystems holds the names of file systems on which processes cannot share a write-ahead
+// log, by the number from statfs. 9p gives a virtual machine or WSL the files of its host. FUSE is
+// missing on purpose: it may be any kind.
 var networkFileSystems = map[uint32]string{
 	0x6969:     "NFS",
 	0x517b:     "SMB",

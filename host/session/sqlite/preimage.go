@@ -14,17 +14,17 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// preimagesBudget limits the compressed bytes of all preimages in the store.
+// preimagesBudget limits the compressed bytes of all preimages; beyond it, the oldest are deleted.
 const preimagesBudget = 256 << 20
 
-// minCompressed is the least number of bytes for which compression pays.
+// minCompressed is the least number of bytes of a content that is compressed.
 const minCompressed = 128
 
-// storedPreimage is a content in the form in which it is stored.
+// storedPreimage is a preimage in the form in which it is stored.
 type storedPreimage struct {
 	sum  [32]byte // SHA-256 of the content
-	size int      // bytes of the content
-	data []byte   // the content, compressed unless that has as many bytes
+	size int      // number of bytes of the content
+	data []byte   // the compressed content, or the content if compressing does not shorten it
 }
 
 // compressors holds writers for deflated. A new writer takes longer than a small content.
@@ -33,8 +33,8 @@ var compressors = sync.Pool{New: func() any {
 	return w
 }}
 
-// compressPreimages compresses contents, and returns the number of compressed bytes. It
-// runs before the writer takes the request, so that only the caller waits for it.
+// compressPreimages compresses contents, and returns the number of bytes of all data. It runs
+// before the writer takes the request, so that only the caller waits for it.
 func compressPreimages(contents [][]byte) (out []storedPreimage, bytes int) {
 	for _, content := range contents {
 		p := storedPreimage{sum: sha256.Sum256(content), size: len(content), data: content}
@@ -50,7 +50,7 @@ func compressPreimages(contents [][]byte) (out []storedPreimage, bytes int) {
 	return out, bytes
 }
 
-// deflated returns the compressed content, or the content itself if that is not longer.
+// deflated returns the compressed content, or the content if compressing does not shorten it.
 func deflated(content []byte) []byte {
 	var b bytes.Buffer
 	w := compressors.Get().(*flate.Writer)
@@ -78,9 +78,9 @@ func (s *Store) insertPreimages(ctx context.Context, e session.Event, images []s
 	return nil
 }
 
-// makeRoom removes the oldest preimages in the open transaction if all exceed the limit.
-// Those of one event are removed together. The total is counted only from time to time; it
-// cannot be tracked, because other processes add to it.
+// makeRoom removes the oldest preimages in the open transaction if all together exceed the limit.
+// Those of one event are removed together. The total is counted only from time to time; it cannot
+// be tracked, because other processes add to it.
 func (s *Store) makeRoom(ctx context.Context) error {
 	if s.preimageBytes <= s.preimagesLimit/32 {
 		return nil
@@ -104,8 +104,7 @@ func (s *Store) makeRoom(ctx context.Context) error {
 	return err
 }
 
-// Preimage implements [session.Store]. If a stored content does not match the hash any
-// more, it returns an error.
+// Preimage implements [session.Store]. A content that does not match its hash is an error.
 func (s *Store) Preimage(ctx context.Context, id string, sum [32]byte) ([]byte, error) {
 	var (
 		size int64

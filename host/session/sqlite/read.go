@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// pageEvents and pageBytes limit a page, which an iterator reads at a time.
+	// pageEvents and pageBytes limit a page, the events that an iterator reads at a time.
 	pageEvents = 256
 	pageBytes  = 1 << 20
 
-	maxTitleRunes = 80
+	maxTitleRunes = 80 // characters of a title; the rest of the line is left out
 )
 
-// Events yields the events of a session with Seq > after. It ends with the event that was
-// the last when the iteration began. A damaged event is a [session.ChainError].
+// Events yields the events of a session with Seq > after. It ends with the event that was the
+// latest when the iteration began. For a damaged event it yields a [session.ChainError].
 func (s *Store) Events(ctx context.Context, id string, after uint64) iter.Seq2[session.Event, error] {
 	return reader{q: s.readers}.session(ctx, id, after)
 }
 
-// All yields every event of the store. It ends with the event that was the last when the
-// iteration began. A damaged event is a [session.ChainError].
+// All yields every event of the store. It ends with the event that was the latest when the
+// iteration began. For a damaged event it yields a [session.ChainError].
 func (s *Store) All(ctx context.Context) iter.Seq2[session.Event, error] {
 	return reader{q: s.readers}.all(ctx)
 }
@@ -42,7 +42,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// each calls f for each row.
+// each calls f for each row of a query, until f returns an error, which it returns.
 func each(ctx context.Context, q querier, query string, f func(*sql.Rows) error, args ...any) error {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -73,8 +73,7 @@ func (r reader) session(ctx context.Context, id string, after uint64) iter.Seq2[
 
 func (r reader) all(ctx context.Context) iter.Seq2[session.Event, error] {
 	return r.pages(ctx, selection{
-		// Every body has an event. If damage hides the end of one table, the other still
-		// shows the end.
+		// Every body has an event. If damage hides the end of one table, the other shows it.
 		last: `SELECT max(coalesce((SELECT max(seq) FROM events ` + r.indexed + `), 0),
 			coalesce((SELECT max(seq) FROM bodies ` + r.indexed + `), 0))`,
 		where: "true",
@@ -83,7 +82,7 @@ func (r reader) all(ctx context.Context) iter.Seq2[session.Event, error] {
 
 // selection selects events.
 type selection struct {
-	last  string // query for the seq of the last selected event, or 0
+	last  string // query for the Seq of the selected event with the highest Seq; 0: there is none
 	where string // condition on the events e
 	args  []any  // arguments of last and of where
 }
@@ -125,8 +124,8 @@ func (r reader) pages(ctx context.Context, sel selection, after uint64) iter.Seq
 	}
 }
 
-// page reads the next selected events with after < seq <= last. With an error it also
-// returns the events before it.
+// page reads the next selected events with after < Seq <= last, up to the limits of a page. With
+// an error it also returns the events before it.
 func (r reader) page(ctx context.Context, sel selection, after, last uint64) ([]session.Event, error) {
 	args := append(slices.Clone(sel.args), int64(after), int64(last), pageEvents)
 	rows, err := r.q.QueryContext(ctx, `SELECT e.seq, e.session, e.time, e.type, e.turn, e.step, e.call,
@@ -149,8 +148,8 @@ func (r reader) page(ctx context.Context, sel selection, after, last uint64) ([]
 	return page, rows.Err()
 }
 
-// scan reads one row. A value that a sound store cannot hold is an error of the chain, like
-// a wrong hash.
+// scan reads one row. If the row has a value that a sound store cannot hold, the error is a
+// [session.ChainError], as for a wrong hash.
 func scan(rows *sql.Rows) (session.Event, error) {
 	var (
 		e                             session.Event
@@ -187,7 +186,7 @@ func scan(rows *sql.Rows) (session.Event, error) {
 	return e, nil
 }
 
-// digest turns a column into a hash. Its length is checked, because SQLite checks the
+// digest turns the value of a column into a hash. It checks the length, because SQLite checks the
 // length only when it writes.
 func digest(b []byte) ([32]byte, error) {
 	if len(b) != 32 {
@@ -196,7 +195,7 @@ func digest(b []byte) ([32]byte, error) {
 	return [32]byte(b), nil
 }
 
-// readError wraps an error of a reader, and replaces it by the cause of ctx if ctx has ended.
+// readError wraps an error of a reader. If ctx has ended, it wraps the cause instead.
 func readError(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
@@ -209,9 +208,9 @@ func readError(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("read %s of session store: %w", what, err)
 }
 
-// Sessions lists the sessions; the session with the latest event comes first. Turns counts
-// the turns that were begun, and Calls the calls that were asked for, run or not. It reads
-// an index of the whole store, which takes about a third of a second for a million events.
+// Sessions lists the sessions; the session with the latest event comes first. Info.Turns counts
+// the turns that were begun, and Info.Calls the calls that were asked for, run or not. Sessions
+// reads an index of the whole store: about a third of a second for a million events.
 func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) {
 	err = each(ctx, s.readers, `
 		WITH
@@ -252,9 +251,9 @@ func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) 
 	return infos, readError(ctx, "list", err)
 }
 
-// title returns the title of a session, from the body of its first turn. It is shown on
-// terminals, so it must have no characters that move the cursor or change the direction of
-// the text.
+// title returns the title of a session, from the body of its first turn; empty: it has none. It
+// is shown on terminals, so it must have no characters that move the cursor or change the
+// direction of the text.
 func title(body []byte) string {
 	var turn session.TurnStarted
 	if json.Unmarshal(body, &turn) != nil {
@@ -275,8 +274,8 @@ func title(body []byte) string {
 	return strings.TrimSpace(string(runes))
 }
 
-// openCalls selects the intended calls without a result. Only a later result counts,
-// because providers reuse call ids.
+// openCalls selects the intended calls without a result. Only a later result counts, because
+// providers reuse call ids.
 const openCalls = `
 	SELECT i.seq, i.session, i.turn, i.step, i.call, i.time FROM events i INDEXED BY events_intended
 	WHERE i.type = 'call.intended' AND NOT EXISTS (
@@ -313,8 +312,8 @@ func (s *Store) OpenCalls(ctx context.Context) (calls []session.OpenCall, err er
 	return calls, readError(ctx, "open calls", err)
 }
 
-// Resolve returns the id that begins with prefix. A complete id is returned even if others
-// begin with it. "last" is the session with the latest event.
+// Resolve returns the id that begins with prefix. A complete id is returned even if others begin
+// with it. "last" stands for the session with the latest event.
 func (s *Store) Resolve(ctx context.Context, prefix string) (string, error) {
 	id, err := reader{q: s.readers}.resolve(ctx, prefix)
 	switch {

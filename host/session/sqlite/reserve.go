@@ -11,16 +11,15 @@ import (
 const reserveSuffix = "-reserve"
 
 const (
-	leastPiece           = 64 << 10 // least number of bytes that are released at a time
-	reserveCheckInterval = time.Second
+	leastPiece           = 64 << 10    // least number of bytes of the reserve that are released at a time
+	reserveCheckInterval = time.Second // least time between two checks of whether to fill the reserve
 )
 
-// KeepReserve reserves bytes of disk space for events, in a file beside the database, if
-// the file system can do so. When the disk is full during an append, a piece of the reserve
-// is released and the append is tried again. low is then called by the writer with the
-// number of bytes left. It is also called at once if a part of the reserve is already used.
-// The file is filled again when twice as much space is free. KeepReserve must be called
-// before the first append.
+// KeepReserve reserves bytes of disk space for events, in a file beside the database, if the file
+// system can do so. When the disk is full during an append, a piece of the reserve is released and
+// the append is tried again. The writer then calls low with the number of bytes that remain in the
+// reserve. KeepReserve itself calls low if a part of the reserve is already used. The file is
+// filled again when twice as much space is free. It must be called before any append.
 func (s *Store) KeepReserve(bytes int64, low func(left int64)) {
 	s.reserve, s.onReserveUsed = bytes, low
 	if info, err := os.Lstat(s.path + reserveSuffix); err == nil && info.Size() < bytes {
@@ -61,7 +60,7 @@ func (s *Store) hasReserve() bool {
 }
 
 // useReserve releases a piece of the reserve. It allocates the piece to the write-ahead log,
-// before another program takes the space. It returns false if there is no reserve left.
+// before another program takes the space. It returns false if it cannot release any.
 func (s *Store) useReserve() bool {
 	f, err := os.OpenFile(s.path+reserveSuffix, os.O_RDWR|noFollow, 0)
 	if err != nil {
@@ -90,8 +89,8 @@ func (s *Store) useReserve() bool {
 	return true
 }
 
-// retryWithReserve repeats try while the disk is full and there is a reserve. Each try
-// opens a connection.
+// retryWithReserve repeats try while the disk is full and there is a reserve. try must call
+// connect, because the connection may have been closed.
 func (s *Store) retryWithReserve(try func() error) error {
 	for {
 		err := try()

@@ -11,8 +11,7 @@ import (
 
 const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
 
-// allocate reserves disk space for a part of a file. grow also makes the file larger, if
-// necessary.
+// allocate reserves disk space for a part of a file. With grow, it makes the file large enough.
 func allocate(f *os.File, from, size int64, grow bool) error {
 	mode := uint32(unix.FALLOC_FL_KEEP_SIZE)
 	if grow {
@@ -21,8 +20,8 @@ func allocate(f *os.File, from, size int64, grow bool) error {
 	return unix.Fallocate(int(f.Fd()), mode, from, size)
 }
 
-// makeReserve creates a file of size bytes. The file gets its name last, so that no other
-// process takes it for a used reserve.
+// makeReserve creates a file of size bytes on the disk. The file gets its name last, so that no
+// other process takes it for a used reserve.
 func makeReserve(name string, size int64) error {
 	fd, err := unix.Open(filepath.Dir(name), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -35,7 +34,7 @@ func makeReserve(name string, size int64) error {
 	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// freeBytes returns the number of bytes of disk space that this user can still use.
+// freeBytes returns the bytes of disk space that this user can use beside the file; 0: unknown.
 func freeBytes(name string) int64 {
 	var st unix.Statfs_t
 	if unix.Statfs(filepath.Dir(name), &st) != nil {

@@ -18,28 +18,26 @@ import (
 // Verification is the result of [Verify].
 type Verification struct {
 	session.Report
-	// Session is the id of the verified session; empty: the whole store was verified.
-	Session string
-	// Problems are errors in the file itself. They are found even if the chain holds.
-	Problems []string
+	Session  string   // id of the verified session; empty: the whole store was verified
+	Problems []string // errors in the file itself; there can be some even if the chain holds
 }
 
 // Limits of a verification.
 const (
-	maxProblems     = 20
-	maxProblemBytes = 300
-	maxVerifyTries  = 10
+	maxProblems     = 20  // elements of Problems; "there is more" stands for all others
+	maxProblemBytes = 300 // bytes of a problem, after which it is cut
+	maxVerifyTries  = 10  // attempts to verify while other processes change the files; then Verify fails
 )
 
-// Verify checks the store in the file at path: its schema, the file by SQLite's own check,
-// and every event. If prefix is not empty, it checks only the events of that session (see
-// [Store.Resolve]). The error is a [session.ChainError] if an event differs from the
-// written one.
+// Verify checks the store in the file at path: its schema, the file by SQLite's own check, and
+// every event. If prefix is not empty, it checks only the events of the session that prefix names,
+// as for [Store.Resolve]. The error is a [session.ChainError] if an event differs from the written
+// one. Problems of the file are no error, but in the result.
 //
-// Nothing is created, changed or repaired, not even beside the file. Indexes are not
-// trusted, because one that leaves out events would hide them. Other processes may write
-// meanwhile; Verify checks one state of the store. See RATIONALE, "Why does verifying not
-// open the store like everything else?"
+// Nothing is created, changed or repaired, not even beside the file. Indexes are not trusted,
+// because one that leaves out events would hide them. Other processes may write meanwhile; Verify
+// checks one state of the store. See RATIONALE, "Why does verifying not open the store like
+// everything else?"
 func Verify(ctx context.Context, path, prefix string) (Verification, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -83,7 +81,7 @@ func noStore(path string, err error) error {
 
 // fileState describes the files of a store by their sizes in bytes; -1: there is no such file.
 type fileState struct {
-	size, modified      int64 // of the database; modified is in nanoseconds since 1970
+	size, modified      int64 // size of the database, and time of its last change in nanoseconds since 1970
 	log, index, journal int64
 }
 
@@ -105,7 +103,7 @@ func fileStateOf(path string) fileState {
 // hasLog reports whether the write-ahead log may hold events: it is larger than its header.
 func (s fileState) hasLog() bool { return s.log > 32 }
 
-// verify verifies the store once. files is the state of the files before.
+// verify verifies the store once. files is the state of the files before the call.
 func verify(ctx context.Context, path, prefix string, files fileState) (v Verification, err error) {
 	if files.hasLog() && files.index < 0 {
 		return v, &OpenError{
@@ -161,7 +159,7 @@ func verify(ctx context.Context, path, prefix string, files fileState) (v Verifi
 	return v, err
 }
 
-// problem adds a problem, shortened to maxProblemBytes.
+// problem adds a problem to v.Problems, cut after maxProblemBytes, unless there are too many.
 func (v *Verification) problem(format string, args ...any) {
 	text := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
 	switch n := len(v.Problems); {
@@ -172,8 +170,9 @@ func (v *Verification) problem(format string, args ...any) {
 	}
 }
 
-// checkFile runs SQLite's own check: of every page, of every row and its table, and of
-// every row and every index.
+// checkFile runs SQLite's integrity_check: of each page, of each row against the constraints of
+// its table, and of each index against the rows. What it finds is added to v.Problems and is no
+// error.
 func (v *Verification) checkFile(ctx context.Context, q querier) error {
 	return each(ctx, q, fmt.Sprintf("PRAGMA integrity_check(%d)", maxProblems), func(rows *sql.Rows) error {
 		var line string
@@ -188,7 +187,8 @@ func (v *Verification) checkFile(ctx context.Context, q querier) error {
 // object is a table, index, trigger or view.
 type object struct{ kind, name, table, sql string }
 
-// objects counts the objects in the schema of a database.
+// objects returns how often each object occurs in the schema of a database: once, unless somebody
+// has changed the schema by hand. It reads at most 1000 rows.
 func objects(ctx context.Context, q querier) (map[object]int, error) {
 	found := map[object]int{}
 	return found, each(ctx, q, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema LIMIT 1000", func(rows *sql.Rows) error {
@@ -199,8 +199,8 @@ func objects(ctx context.Context, q querier) (map[object]int, error) {
 	})
 }
 
-// checkSchema compares the schema of the file with the program's, and reports whether at
-// least the tables are the program's.
+// checkSchema compares the schema of the file with the program's. Differences are added to
+// v.Problems. It reports whether at least the tables are those of the program.
 func (v *Verification) checkSchema(ctx context.Context, q querier, version int) (tables bool, err error) {
 	memory := sql.OpenDB(connector{":memory:"})
 	memory.SetMaxOpenConns(1) // each connection would have its own database

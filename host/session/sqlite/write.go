@@ -17,39 +17,36 @@ import (
 )
 
 const (
-	// maxBodyBytes limits a body.
-	maxBodyBytes = 64 << 20
-	// maxNameBytes limits the session, the type and the call of a draft. Call ids come from
-	// the network.
+	maxBodyBytes = 64 << 20 // bytes of a body; a draft with a larger one is refused
+	// maxNameBytes limits the session, the type and the call of a draft, each in bytes; a longer
+	// one is refused. Call ids come from the network.
 	maxNameBytes = 1024
-	// maxGroup limits the requests of one transaction.
-	maxGroup = 1024
-	// maxGroupBytes limits the bodies of one transaction, and so its memory and the wait of
-	// the other requests.
+	maxGroup     = 1024 // requests in one transaction; the others wait for the next
+	// maxGroupBytes limits the bytes of all requests in one transaction, and so its memory and the
+	// time that other requests wait. A single request may have more.
 	maxGroupBytes = maxBodyBytes
 )
 
-// Store is a [session.Store] in a SQLite file. It is safe for concurrent use. Several
-// processes may have the same file open. After Close every method returns an error that
-// wraps [fs.ErrClosed].
+// Store is a [session.Store] in a SQLite file. It is safe for concurrent use. Several processes
+// may have the same file open. After Close every method that returns an error returns one that
+// wraps [fs.ErrClosed], except Close.
 type Store struct {
 	// Fixed at creation.
 	path        string
-	now         func() time.Time // may go backwards
-	lockTimeout time.Duration
+	now         func() time.Time // returns the time, which may go backwards
+	lockTimeout time.Duration    // limit of the wait for locks of other processes
 	readers     *sql.DB
 
-	preimagesLimit int64         // bytes
+	preimagesLimit int64         // bytes of all preimages
 	writers        *sql.DB       // provides conn
 	wake           chan struct{} // has a signal if the queue has changed or the store was closed
 	ended          chan struct{} // closed when the writer ends
 
 	// Used only by the writer.
-	conn *sql.Conn // nil after a failure; the next request connects again
-	// preimageBytes is the number of bytes of preimages that were added since the last count.
-	preimageBytes  int64
-	reserve        int64            // size in bytes; 0: there is none
-	onReserveUsed  func(left int64) // nil: no reserve was asked for
+	conn           *sql.Conn        // nil after a failure; the next request connects again
+	preimageBytes  int64            // bytes of preimages that were added since makeRoom last counted all
+	reserve        int64            // bytes that the reserve shall have; 0: there is none
+	onReserveUsed  func(left int64) // see KeepReserve; nil: no reserve was asked for
 	reserveChecked time.Time        // time of the last check of the reserve
 
 	mu     sync.Mutex // guards the fields below
@@ -62,9 +59,9 @@ var _ session.Store = (*Store)(nil)
 // request is a call of Append or DeleteBodies that waits for the writer.
 type request struct {
 	drafts        []session.Draft
-	preimages     [][]storedPreimage // of each draft
-	bytes         int                // of all bodies, and of the preimages after compression
-	deleteSession string             // id of the session whose bodies are deleted; empty: the request has drafts
+	preimages     [][]storedPreimage // preimages of each draft
+	bytes         int                // bytes of all bodies, and of the preimages after compression
+	deleteSession string             // session whose bodies are deleted; empty: the request has drafts
 
 	// Set by the writer before it closes done.
 	events []session.Event
@@ -72,12 +69,12 @@ type request struct {
 	done   chan struct{}
 }
 
-// Append seals all drafts in order, or none. When it returns, they are durable. It refuses
-// drafts without a session or a type, with a type that is never stored, with a body that is
-// not JSON or exceeds 64 MiB, and with preimages that exceed [session.MaxPreimageBytes] or
-// [session.MaxPreimagesBytes]. If ctx ends while the drafts wait, they are not written. If
-// they are already being written, Append waits and returns the result. The events share the
-// drafts' bodies.
+// Append seals all drafts in order, or none. When it returns, their events are durable. It
+// refuses drafts without a session or a type, with a type that is never stored, with a body that
+// is not JSON or exceeds 64 MiB, and with preimages that exceed [session.MaxPreimageBytes] or
+// [session.MaxPreimagesBytes]. If ctx ends while the drafts wait, they are not written. If they
+// are already being written, Append waits and returns the result. The events share the drafts'
+// bodies.
 func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
 	r := &request{drafts: drafts}
 	for i, d := range drafts {
@@ -94,10 +91,10 @@ func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.
 	return r.events, nil
 }
 
-// DeleteBodies removes the bodies, salts and preimages of a session, also from the free
-// space of the file and from the write-ahead log. For an unknown session it returns
-// [session.ErrNoSession]. If another process reads for so long that the log cannot be
-// emptied, it returns an error; another DeleteBodies then finishes the work.
+// DeleteBodies removes the bodies, salts and preimages of a session, also from the free space of
+// the file and from the write-ahead log. For an unknown session it returns
+// [session.ErrNoSession]. If another process reads for so long that the log cannot be emptied,
+// it returns an error; another DeleteBodies then finishes the work.
 func (s *Store) DeleteBodies(ctx context.Context, id string) error {
 	if err := s.submit(ctx, &request{deleteSession: id}); err != nil {
 		return fmt.Errorf("delete bodies of session %q: %w", id, err)
@@ -105,8 +102,9 @@ func (s *Store) DeleteBodies(ctx context.Context, id string) error {
 	return nil
 }
 
-// Close writes the waiting requests, refuses later ones and closes the file. A second Close
-// does nothing.
+// Close writes the waiting requests, refuses later ones and closes the file. Its error is that of
+// closing; an error of writing goes to the caller that waits for the request. A second Close waits
+// for the first to finish the writing, and returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	again := s.closed
@@ -129,7 +127,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// check returns an error for a draft that could not be read back unchanged.
+// check returns an error for a draft that Append refuses, because it could not be read back
+// unchanged or is too large.
 func check(d session.Draft) error {
 	switch d.Type {
 	case session.TypeDelta, session.TypeReasoning, session.TypeRestart, session.TypeCallState, session.TypeProgress:
@@ -158,7 +157,8 @@ func check(d session.Draft) error {
 	return nil
 }
 
-// submit adds a request to the queue and waits for its result.
+// submit adds a request to the queue and waits for its result. If ctx ends first, it takes the
+// request back, unless the writer has it.
 func (s *Store) submit(ctx context.Context, r *request) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -211,8 +211,8 @@ func (s *Store) waiting() (n int, closed bool) {
 	return len(s.queue), s.closed
 }
 
-// takeGroup removes the requests of one transaction from the queue: at most limit appends,
-// as many as fit, or one deletion.
+// takeGroup takes the requests of the next transaction from the queue: one deletion, or as many
+// appends as maxGroupBytes allows, at most limit.
 func (s *Store) takeGroup(limit int) []*request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,8 +245,8 @@ func (s *Store) runWriter() {
 	}
 }
 
-// transact runs one transaction for requests of the queue. n is the number of requests that
-// the caller has seen there.
+// transact runs one transaction for requests of the queue. n is the number of requests that the
+// caller has seen in the queue.
 func (s *Store) transact(n int) {
 	// The writer does not depend on the context of any caller.
 	ctx := context.Background()
@@ -294,7 +294,7 @@ func (s *Store) transact(n int) {
 	s.fillReserve()
 }
 
-// finish ends requests. err is the error of those without their own error.
+// finish ends requests with their results. err is the error of requests that have no error yet.
 func finish(group []*request, err error) {
 	for _, r := range group {
 		if r.err == nil {
@@ -306,9 +306,9 @@ func finish(group []*request, err error) {
 
 // heads holds the ends of the chains within a transaction.
 type heads struct {
-	seq     uint64 // of the last event of the store
-	hash    [32]byte
-	session map[string][32]byte // hashes of the last events of sessions that were looked up
+	seq     uint64              // Seq of the last event of the store
+	hash    [32]byte            // hash of the last event of the store
+	session map[string][32]byte // hash of the last event, for each session that was looked up or written
 }
 
 // writeGroup executes the requests in the open transaction and commits it. A returned error
@@ -358,8 +358,8 @@ func (s *Store) writeGroup(ctx context.Context, group []*request) error {
 	return retryWhileBusy(ctx, s.lockTimeout, func() error { return s.exec(ctx, "COMMIT") })
 }
 
-// readHead returns the last event of a chain: that of the store, or with a condition that
-// of a session. seq is 0 if there is none.
+// readHead returns Seq and hash of the last event of the store, or with a condition of the last
+// event that satisfies it. seq is 0 if there is none.
 func (s *Store) readHead(ctx context.Context, where string, args ...any) (seq uint64, hash [32]byte, err error) {
 	var b []byte
 	err = s.conn.QueryRowContext(ctx, "SELECT seq, hash FROM events "+where+" ORDER BY seq DESC LIMIT 1", args...).Scan(&seq, &b)
@@ -372,8 +372,8 @@ func (s *Store) readHead(ctx context.Context, where string, args ...any) (seq ui
 	return seq, hash, err
 }
 
-// appendEvents writes the events of one request after head, and returns the new heads. head
-// itself stays unchanged, because the request may be rolled back.
+// appendEvents writes the events of one request after head, and returns the new heads. head itself
+// stays unchanged, because the request may be rolled back.
 func (s *Store) appendEvents(ctx context.Context, head heads, r *request) (heads, []session.Event, error) {
 	next := heads{head.seq, head.hash, maps.Clone(head.session)}
 	events := make([]session.Event, 0, len(r.drafts))
@@ -432,10 +432,10 @@ func (s *Store) deleteSessionBodies(ctx context.Context, id string) error {
 	return err
 }
 
-// errReading is a lock that a checkpoint reports as a result instead of an error.
+// errReading stands for a lock that a checkpoint reports as a result instead of an error.
 var errReading = errors.New("another process is reading it")
 
-// emptyLog writes the log back and empties the file, because its pages still hold deleted data.
+// emptyLog writes the write-ahead log back and empties its file, which still has deleted data.
 func (s *Store) emptyLog(ctx context.Context) error {
 	err := retryWhileBusy(ctx, s.lockTimeout, func() error {
 		var busy, pages, moved int
@@ -459,7 +459,6 @@ func (s *Store) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// disconnect closes the writer's connection.
 func (s *Store) disconnect() {
 	if s.conn != nil {
 		// This makes the pool discard the connection instead of keeping it.
@@ -474,8 +473,8 @@ func (s *Store) exec(ctx context.Context, statements string) error {
 	return err
 }
 
-// rollback ends the transaction, if any. If that fails, it closes the connection,
-// which ends the transaction, too.
+// rollback ends the transaction, if any. If that fails, it closes the connection, which ends the
+// transaction, too.
 func (s *Store) rollback() {
 	if s.conn == nil {
 		return
@@ -489,8 +488,8 @@ func (s *Store) rollback() {
 	}
 }
 
-// dropBrokenConn closes the connection unless it can be used after the error. After a lock
-// or a full disk it can be; after any other error a new connection reads everything again.
+// dropBrokenConn closes the writer's connection unless it can be used after the error. After a
+// lock or a full disk it can be; after any other error a new connection reads everything again.
 func (s *Store) dropBrokenConn(err error) {
 	switch code(err) {
 	case codeBusy, codeLocked, codeProtocol, codeFull, codeConstraint:

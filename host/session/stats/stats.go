@@ -1,10 +1,10 @@
-// Package stats counts from the logs what sessions have used: calls by tool, and requests,
-// tokens and costs by model.
+// Package stats counts from the logs what sessions have used: calls by tool, and requests, tokens
+// and costs by model.
 //
-// A [Counter] reads events one after the other and keeps none. Its memory does not grow with
-// the sessions: names beyond [MaxNames] share a row, and durations are counted in classes. Old
-// events lack fields of later versions, and deleted bodies lack everything. Both are counted
-// as far as possible. See RATIONALE, "Why are statistics read from the log, and not kept?"
+// A [Counter] reads events one after the other and keeps none. Its memory does not grow with the
+// sessions: names beyond [MaxNames] share a row, and durations are counted in classes. Old events
+// lack fields of later versions, and deleted bodies lack everything. Both are counted as far as
+// possible. See RATIONALE, "Why are statistics read from the log, and not kept?"
 package stats
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// MaxNames limits the number of tools, and of models, that have a row of their own. Later
-// ones share the row [Others].
+// MaxNames limits the number of tools, and of models, that have a row of their own. All others
+// share the row [Others].
 const MaxNames = 200
 
 // Names of rows that stand for several tools or models.
@@ -35,24 +35,24 @@ type Stats struct {
 	Sessions int
 	Events   int
 	Deleted  int       // part of Events: their bodies were deleted
-	From, To time.Time // time of the first and of the last event; zero: there are no events
+	From, To time.Time // times of the earliest and of the latest event; zero: there are no events
 
 	Turns    int                       // number of turns that were begun
 	Ended    map[session.EndReason]int // number of turns, by the reason of their end
-	Duration time.Duration             // sum over the turns that have ended
+	Duration time.Duration             // sum of the turns that have ended
 
-	Tools    []Tool // most calls first
-	Models   []Model
-	Calls    Calls    // of all tools
-	ModelUse ModelUse // of all models
+	Tools    []Tool   // each tool; the most calls first
+	Models   []Model  // each model; the most requests first
+	Calls    Calls    // calls of all tools
+	ModelUse ModelUse // use of all models
 }
 
 // Calls counts calls, including those of a person.
 type Calls struct {
-	Number, Succeeded, Denied, Stopped int
+	Number, Succeeded, Denied, Stopped int // all calls, and parts of them; Stopped: cancelled by the caller
 
 	Fuel      uint64
-	Durations Histogram // of calls that ran, without the time for questions to a person
+	Durations Histogram // durations of calls that ran, without the time for questions to a person
 }
 
 // Failed returns the number of calls that neither succeeded nor were denied or stopped.
@@ -76,22 +76,21 @@ type ModelUse struct {
 	Restarts  int // number of times that a request was sent again
 	Failed    int // number of turns that ended because the provider failed
 	Usage     llm.Usage
-	Cost      *float64  // US dollars, of requests with a known price; nil: there are none
-	Durations Histogram // of answered requests, including their restarts
+	Cost      *float64  // US dollars of the requests with a known price; nil: there are none
+	Durations Histogram // durations of answered requests, including their restarts
 }
 
-// Counter counts the events of sessions, one session after the other. The zero value is
-// ready.
+// Counter counts the events of sessions, one session after the other. The zero value is ready.
 type Counter struct {
-	// Since excludes older events. Older events of a session must still be added, because
-	// they name the model of a turn that continues.
+	// Since excludes events before it. Such events of a session must still be added, because they
+	// name the model of a turn that continues.
 	Since time.Time
 
 	stats  Stats
 	tools  map[string]*Calls
 	models map[[2]string]*ModelUse
 
-	counted bool            // an event of this session was counted
+	counted bool            // an event of the current session was counted
 	turn    turn            // the current turn
 	open    map[string]call // calls without a result, by id
 }
@@ -99,8 +98,8 @@ type Counter struct {
 // turn is a turn that has not ended yet.
 type turn struct {
 	model [2]string // provider and name
-	usage llm.Usage // sum over its steps so far
-	cost  *float64  // sum over its steps so far, in US dollars; nil: not known
+	usage llm.Usage // sum of its steps so far
+	cost  *float64  // sum of its steps so far, in US dollars; nil: not known
 }
 
 type call struct {
@@ -108,14 +107,14 @@ type call struct {
 	ran  bool
 }
 
-// maxOpen limits the calls without a result that are remembered. There are never more than
-// the calls of one step, except after crashes.
+// maxOpen limits the calls without a result that are remembered; of others the tool is taken from
+// the result. There are never more than the calls of one step, except after crashes.
 const maxOpen = 1000
 
-// BeginSession begins another session, whose events follow.
+// BeginSession begins another session, whose events are added next.
 func (c *Counter) BeginSession() { c.counted, c.turn, c.open = false, turn{}, nil }
 
-// Add counts an event.
+// Add counts an event of the current session.
 func (c *Counter) Add(e session.Event) {
 	counts := !e.Time.Before(c.Since)
 	if counts {
@@ -167,8 +166,8 @@ func (c *Counter) count(e session.Event) {
 	}
 }
 
-// noteCall records the tool of a call, and whether the call runs. A tool may be called by
-// another name than its own.
+// noteCall records the tool of a call, and whether the call runs. A tool may be called by another
+// name than its own.
 func (c *Counter) noteCall(e session.Event) {
 	if c.open == nil {
 		c.open = map[string]call{}
@@ -195,7 +194,7 @@ func (c *Counter) noteCall(e session.Event) {
 	c.open[e.Call] = known
 }
 
-// envelope holds the fields that are read of the envelope of a result.
+// envelope holds the fields of a result's envelope that are read.
 type envelope struct {
 	Code     tool.Code `json:"error_code"`
 	Metadata struct {
@@ -204,8 +203,8 @@ type envelope struct {
 	} `json:"metadata"`
 }
 
-// parseEnvelope parses an envelope. The metadata are its last field. Of a success only they
-// are parsed, because the output of tools is most of a log.
+// parseEnvelope parses the envelope of a result. The metadata are its last field. Of a success
+// only they are parsed, because the output of tools is most of a log.
 func parseEnvelope(output string, success bool) (e envelope) {
 	if i := strings.LastIndex(output, `"metadata":`); i >= 0 && success && json.Unmarshal([]byte("{"+output[i:]), &e) == nil {
 		return e
@@ -246,12 +245,12 @@ func (c *Counter) result(e session.Event) {
 	}
 }
 
-// modelRows returns the rows in which a model is counted.
+// modelRows returns the rows in which a model is counted: its own and that of all models.
 func (c *Counter) modelRows(model [2]string) []*ModelUse {
 	return []*ModelUse{row(&c.models, model, [2]string{"", Others}), &c.stats.ModelUse}
 }
 
-// row returns the row of a name, or the row of others if there are too many names.
+// row returns the row of a name, or the row of others if MaxNames names have rows.
 func row[K comparable, V any](rows *map[K]*V, name, others K) *V {
 	if *rows == nil {
 		*rows = map[K]*V{}
@@ -286,8 +285,8 @@ func (c *Counter) step(s session.StepEnded, counts bool) {
 	}
 }
 
-// end counts what is recorded only at the end of a turn: the usage of requests without an
-// answer, and for old turns their cost.
+// end counts what is recorded only at the end of a turn: the usage of requests without an answer,
+// and for old turns their cost.
 func (c *Counter) end(s session.TurnEnded) {
 	c.stats.Duration += time.Duration(s.DurationMS) * time.Millisecond
 	if c.stats.Ended == nil {
@@ -308,7 +307,7 @@ func (c *Counter) end(s session.TurnEnded) {
 	}
 }
 
-// subtractUsage returns u - v, but no negative numbers.
+// subtractUsage returns u - v, with 0 instead of negative numbers.
 func subtractUsage(u, v llm.Usage) llm.Usage {
 	more := func(a, b int) int { return max(a-b, 0) }
 	return llm.Usage{

@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// Histogram counts durations in milliseconds. Up to 63 ms each value has its own class.
-// Above, each doubling has 32 classes, so that the median is off by at most 1.6 %. The
-// slowest is exact.
+// Histogram counts durations in milliseconds. Up to 63 ms each value has its own class. Above,
+// each doubling has 32 classes, so that the median is off by at most 1.6 %. slowest is exact.
 type Histogram struct {
 	buckets []uint32 // number of durations by class, without empty classes at the end
-	number  uint64
-	slowest int64
+	number  uint64   // number of all durations
+	slowest int64    // the longest duration in milliseconds
 }
 
 const (
-	exactBuckets       = 64
+	exactBuckets       = 64 // classes of one millisecond each
 	bucketsPerDoubling = 32 // number of classes in each doubling
-	// maxMS limits a duration from a log: a hundred years.
+	// maxMS is a hundred years; a longer duration from a log counts as this.
 	maxMS = 100 * 366 * 24 * 3600 * 1000
 )
 
@@ -57,7 +56,7 @@ func (t *Histogram) Number() uint64 { return t.number }
 // Slowest returns the longest duration; 0 if there is none.
 func (t *Histogram) Slowest() time.Duration { return time.Duration(t.slowest) * time.Millisecond }
 
-// Median returns the duration that half of them do not exceed; 0 if there is none.
+// Median returns the duration that half of the durations do not exceed; 0 if there is none.
 func (t *Histogram) Median() time.Duration {
 	var seen uint64
 	for class, n := range t.buckets {

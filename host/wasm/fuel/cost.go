@@ -4,25 +4,23 @@ import "github.com/stockade-dev/stockade/host/wasm"
 
 // The variable costs of operations, in addition to the static cost of [Cost], in units.
 const (
-	// CostFrameLocals is the number of parameters and locals of a called function that
-	// cost one unit: the engine clears them.
+	// CostFrameLocals is the number of parameters and locals of a called function that cost one
+	// unit: the engine clears them.
 	CostFrameLocals = 8
 	// CostPage is the cost of each page that memory.grow adds; the engine clears it.
 	CostPage = 8192
 	// CostTableElement is the cost of each element that table.grow adds.
 	CostTableElement = 16
-	// CostBulkShift is the cost of bytes: 1<<CostBulkShift bytes of memory.fill, copy and
-	// init cost one unit. Elements of table.fill, copy and init cost one unit each.
+	// CostBulkShift is the logarithm of the bytes that cost one unit: 1<<CostBulkShift bytes in
+	// memory.fill, copy and init. Elements of table.fill, copy and init cost one unit each.
 	CostBulkShift = 3
-	// CostHostCall is the extra cost of a call of an imported function, and of every
-	// indirect call in a module whose tables may hold one. The host charges for sizes in
-	// addition.
+	// CostHostCall is the extra cost of a call of an imported function, and of every indirect
+	// call in a module whose tables may hold one. The host also charges for the sizes of data.
 	CostHostCall = 60
 )
 
-// Cost returns the static cost of executing an instruction, in units: 0 for instructions
-// that only structure the code, 1 for most, and for slower ones about their relative
-// duration.
+// Cost returns the static cost of executing an instruction, in units: 0 for instructions that
+// only structure the code, 1 for most, and for slower ones about their relative duration.
 func Cost(op wasm.Op) uint32 { return uint32(costs[op]) }
 
 var costs = func() (t [wasm.MaxOp + 1]uint8) {
@@ -58,8 +56,8 @@ var costs = func() (t [wasm.MaxOp + 1]uint8) {
 	return t
 }()
 
-// mayTrap holds the instructions that can end the guest, or leave it: before each of them
-// the counter has to be in the global, where the host reads it.
+// mayTrap holds the instructions that can end the guest, or leave the function: before each of
+// them the counter has to be in the global, where the host reads it.
 var mayTrap = opSet(
 	wasm.OpUnreachable, wasm.OpUnreachable,
 	wasm.OpThrow, wasm.OpThrowRef,
@@ -77,8 +75,7 @@ var mayTrap = opSet(
 	wasm.OpAtomic, wasm.MaxOp,
 )
 
-// opSet returns the set of instructions in the ranges from the first to the second of
-// each pair.
+// opSet returns the set of instructions from the first to the second of each pair, both included.
 func opSet(ends ...wasm.Op) (t [wasm.MaxOp + 1]bool) {
 	for i := 0; i < len(ends); i += 2 {
 		for op := ends[i]; op <= ends[i+1]; op++ {
@@ -88,16 +85,16 @@ func opSet(ends ...wasm.Op) (t [wasm.MaxOp + 1]bool) {
 	return t
 }
 
-// hiddenStateOps names the instructions that change state other than memory and globals:
-// tables, and dropped segments.
+// hiddenStateOps names the instructions that change state other than memory and globals: tables,
+// and dropped segments. Other instructions have an empty name.
 var hiddenStateOps = [wasm.MaxOp + 1]string{
 	wasm.OpTableSet: "table.set", wasm.OpTableInit: "table.init", wasm.OpTableCopy: "table.copy",
 	wasm.OpTableGrow: "table.grow", wasm.OpTableFill: "table.fill",
 	wasm.OpMemoryInit: "memory.init", wasm.OpDataDrop: "data.drop", wasm.OpElemDrop: "elem.drop",
 }
 
-// needsAnalysis holds the instructions that affect the control flow, or whose cost
-// depends on their operands.
+// needsAnalysis holds the instructions that affect the control flow, or that analyze has to
+// look at for another reason, such as a cost that depends on operands.
 var needsAnalysis = opSet(
 	wasm.OpUnreachable, wasm.OpReturnCallIndirect,
 	wasm.OpTryTable, wasm.OpTryTable,
@@ -108,7 +105,7 @@ var needsAnalysis = opSet(
 	wasm.OpMisc, wasm.OpVector-1,
 )
 
-// callsFunction holds the instructions that call a function, including a helper.
+// callsFunction holds the instructions that call a function, including a helper in their place.
 var callsFunction = opSet(
 	wasm.OpCall, wasm.OpReturnCallIndirect,
 	wasm.OpMemoryGrow, wasm.OpMemoryGrow,

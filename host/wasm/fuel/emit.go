@@ -7,29 +7,29 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// counterState names the holder of the counter's present value. The counter lives in a
-// global, where the host and called functions find it, and is computed in a local, which
-// the engine keeps in a register.
+// counterState is the place of the counter's present value. The counter lives in a global, where
+// the host and called functions find it, and is computed in a local, which the engine keeps in a
+// register.
 type counterState uint8
 
 const (
-	unset counterState = iota // at a label that nothing has reached yet
-	clean                     // in both
-	dirty                     // in the local; the global may be out of date
-	stale                     // in the global; the local may be out of date
+	unset counterState = iota // the state of a label that no code has reached yet
+	clean                     // the value is in the global and in the local
+	dirty                     // the value is in the local; the global may be out of date
+	stale                     // the value is in the global; the local may be out of date
 )
 
-// scope is a structured instruction whose end has not been written yet.
+// scope is a structured instruction (block, loop, if or try_table) whose end is not written yet.
 type scope struct {
 	kind      labelKind
-	state     counterState // the state that every branch to the label must have, or unset
-	elseState counterState // at the start of the else branch
+	state     counterState // state that every branch to the label must bring about, or unset
+	elseState counterState // of an if: the state with which its else branch begins
 }
 
 // emitter writes the instrumented code of one function after another.
 type emitter struct {
-	imported    uint32 // number of imported functions; later indices move up by one
-	refill      uint32
+	imported    uint32 // number of imported functions; the indices of all others move up by one
+	refill      uint32 // index of the imported function refill
 	counter     uint32 // index of the global with the counter
 	depth       uint32 // index of the global with the depth
 	limitsDepth bool   // the depth of calls is limited
@@ -39,18 +39,18 @@ type emitter struct {
 	body   *wasm.Body
 	flow   *flow
 	out    []byte
-	copied int // bytes of body.Code that are copied or skipped
+	copied int // offset in body.Code up to which the code was copied or replaced
 	scopes []scope
 
 	state        counterState
-	live         bool
-	globalOnly   bool // the counter is not cached in the local, because exceptions leave blocks in their middle
-	counterLocal uint32
-	savedDepth   uint32 // local: the depth at the entry
-	innerDepth   uint32 // local: the depth inside the function
-	sizeLocal    uint32 // local: the size of a bulk operation
+	live         bool   // the current instruction can be reached
+	globalOnly   bool   // the counter is not kept in the local: exceptions leave blocks in their middle
+	counterLocal uint32 // index of the local with the counter
+	savedDepth   uint32 // index of the local with the depth at the entry
+	innerDepth   uint32 // index of the local with the depth inside the function
+	sizeLocal    uint32 // index of the local with the size of a bulk operation
 	wrapsBody    bool   // the body is inside a block, so that there is a single exit
-	setAt        int    // position in out of a local.set of the counter, if it is the last instruction there; or -1
+	setAt        int    // if out ends with a local.set of the counter: its position in out; else -1
 }
 
 const (
@@ -62,7 +62,7 @@ const (
 	opI64Or  = 0x84
 )
 
-// function appends the instrumented body to out, without its size.
+// function appends the instrumented body of b to out, without its size.
 func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.ValType) []byte {
 	*e = emitter{
 		imported: e.imported, refill: e.refill, counter: e.counter, depth: e.depth, limitsDepth: e.limitsDepth, help: e.help, refs: e.refs,
@@ -110,7 +110,8 @@ func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.Val
 	return e.out
 }
 
-// enterDepth starts the count of a call in the depth, at the entry of the function.
+// enterDepth subtracts a call from the depth, at the entry of the function, unless it checks
+// late. It begins the block around the body, which has these results.
 func (e *emitter) enterDepth(results []wasm.ValType) {
 	e.op(wasm.OpGlobalGet, e.depth)
 	if e.flow.checksLate {
@@ -123,8 +124,7 @@ func (e *emitter) enterDepth(results []wasm.ValType) {
 	e.out = append(e.out, e.help.blockType(results)...)
 }
 
-// goDeeper lowers the depth counter by the cost of the frame; the old value is on the
-// stack.
+// goDeeper lowers the depth by frameCost. The code before must have pushed the old depth.
 func (e *emitter) goDeeper() {
 	e.constant(frameCost(e.body, e.flow))
 	e.out = append(e.out, opI64Sub)
@@ -132,7 +132,8 @@ func (e *emitter) goDeeper() {
 	e.op(wasm.OpGlobalSet, e.depth)
 }
 
-// beginBlock writes the charge and the check at the start of a basic block.
+// beginBlock writes the charge and the check at the start of a basic block, which begins with
+// instruction i. first is set for the first block of the function.
 func (e *emitter) beginBlock(i int, b *block, first bool) {
 	if e.globalOnly {
 		e.state = stale
@@ -180,9 +181,9 @@ func (e *emitter) beginBlock(i int, b *block, first bool) {
 	}
 }
 
-// check writes the check of the counter. It matters that the else branch is the rare one:
-// the engine allocates registers for the code after it as they are at the end of the
-// first branch, and would reload everything in every loop.
+// check writes the check of the counter, and with depth also of the depth. It matters that the
+// else branch is the rare one: the engine allocates registers for the code after the check as
+// they are at the end of the first branch, and would reload everything in every loop.
 func (e *emitter) check(depth bool, names span) {
 	if e.setAt >= 0 {
 		e.out[e.setAt] = byte(wasm.OpLocalTee)
@@ -214,14 +215,15 @@ func (e *emitter) check(depth bool, names span) {
 	e.out = append(e.out, byte(wasm.OpEnd))
 }
 
-// maxRenamed limits the number of locals that get new names: each takes some seven bytes.
+// maxRenamed limits the locals that get new names at a check, each for some seven bytes; if a
+// loop assigns more, none gets one.
 const maxRenamed = 12
 
-// renameLocals gives the locals that a loop assigns new names for the engine, before the
-// rare call. Values in registers at the head of a loop that are needed after a call in it
-// would be written to the stack in every turn of the loop; now only the new names are,
-// and only when the call is made. The instructions that rename change no bit and are not
-// optimised away.
+// renameLocals gives the locals that a loop assigns new names for the engine, before the rare
+// call of refill. names is their range in flow.assigned. Values in registers at the head of a
+// loop that are needed after a call in it would be written to the stack in every turn of the
+// loop; now only the new names are, and only when the call is made. The instructions that rename
+// change no bit and are not optimised away.
 func (e *emitter) renameLocals(names span) {
 	if names.to-names.from > maxRenamed {
 		return
@@ -244,8 +246,8 @@ var sameBits = map[wasm.ValType][]byte{
 	wasm.F64: {0xbd, 0xbf},
 }
 
-// instruction writes one instruction that needs work: control flow, a call, a bulk
-// operation, or a flush before a trap.
+// instruction writes instruction i, which needs work: control flow, a call, a bulk operation, or
+// a flush before a trap. startsNext is set if a block begins after it.
 func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
 	switch in.Op {
 	case wasm.OpBlock, wasm.OpTryTable, wasm.OpLoop, wasm.OpIf:
@@ -310,7 +312,7 @@ func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
 	}
 }
 
-// callHelper calls the helper of an instruction, which stands in for the instruction.
+// callHelper writes a call of the helper that stands in for an instruction.
 func (e *emitter) callHelper(in *wasm.Instr) {
 	if e.state == stale {
 		e.op(wasm.OpGlobalGet, e.counter)
@@ -320,8 +322,8 @@ func (e *emitter) callHelper(in *wasm.Instr) {
 	e.op(wasm.OpCall, e.help.function(in))
 }
 
-// inlineBulk executes a copy or a fill in place if it turns out to be small, and else
-// calls its helper.
+// inlineBulk writes code that executes a copy or a fill in place if it is small when it runs, and
+// else calls its helper.
 func (e *emitter) inlineBulk(i int, in *wasm.Instr) {
 	e.matchState(int(in.Offset), dirty)
 	e.copyTo(int(in.Offset))
@@ -346,7 +348,7 @@ func (e *emitter) inlineBulk(i int, in *wasm.Instr) {
 	}
 }
 
-// call emits a call or tail call of the function with index in.Arg.
+// call writes a call or tail call of the function with index in.Arg.
 func (e *emitter) call(i int, in *wasm.Instr) {
 	if e.live && e.state == dirty {
 		e.copyTo(int(in.Offset))
@@ -368,7 +370,7 @@ func (e *emitter) call(i int, in *wasm.Instr) {
 	}
 }
 
-// leaveDepth ends the count of this call before a tail call.
+// leaveDepth restores the depth before instruction i, a tail call.
 func (e *emitter) leaveDepth(i int) {
 	if e.wrapsBody {
 		e.copyTo(int(e.body.Instrs[i].Offset))
@@ -428,8 +430,8 @@ func (e *emitter) leave(i int, in *wasm.Instr, startsNext bool) {
 	e.out = append(e.out, byte(wasm.OpEnd))
 }
 
-// prepareBranch brings the counter into the state that the labels at depths require,
-// before instruction i branches.
+// prepareBranch brings the counter into the state that the labels at depths require, before
+// instruction i branches.
 func (e *emitter) prepareBranch(i int, depths ...uint32) {
 	at := int(e.body.Instrs[i].Offset)
 	for _, d := range depths {
@@ -438,8 +440,8 @@ func (e *emitter) prepareBranch(i int, depths ...uint32) {
 	}
 }
 
-// matchState brings the counter into the state want, which a label requires, and returns
-// the state that the label has then.
+// matchState brings the counter into the state want, which a label requires, before the
+// instruction at the offset at. It returns the state that the label has then.
 func (e *emitter) matchState(at int, want counterState) counterState {
 	switch {
 	case want == unset, want == clean:
@@ -456,7 +458,7 @@ func (e *emitter) matchState(at int, want counterState) counterState {
 	return want
 }
 
-// flush writes the counter to the global, if the local is newer.
+// flush writes the counter to the global, if the local has a newer value.
 func (e *emitter) flush() {
 	if e.state != dirty {
 		return
@@ -471,7 +473,7 @@ func (e *emitter) flush() {
 	e.state = clean
 }
 
-// setCounterLocal writes the top of the stack to the local of the counter.
+// setCounterLocal writes a local.set that pops the counter from the stack.
 func (e *emitter) setCounterLocal() {
 	at := len(e.out)
 	e.op(wasm.OpLocalSet, e.counterLocal)
@@ -485,7 +487,7 @@ func (e *emitter) op(op wasm.Op, index uint32) {
 
 func (e *emitter) constant(v int64) { e.out = appendI64Const(e.out, v) }
 
-// copyTo copies the rest of the original code up to an offset.
+// copyTo copies the original code from e.copied up to an offset.
 func (e *emitter) copyTo(offset int) {
 	if offset > e.copied {
 		e.setAt = -1
@@ -494,7 +496,7 @@ func (e *emitter) copyTo(offset int) {
 	}
 }
 
-// skip leaves instruction i of the original out; all code before it must be copied.
+// skip leaves out the original instruction i; all code before it must have been copied.
 func (e *emitter) skip(i int) { e.copied = e.body.End(i) }
 
 func appendI64Const(out []byte, v int64) []byte {

@@ -2,39 +2,33 @@ package fuel
 
 import "github.com/stockade-dev/stockade/host/wasm"
 
-// A guest must not run long between two checks of its counter. These limits bound its
-// consumption in between, in units.
+// A guest must not run long between two checks of its counter. These limits bound its consumption
+// in between, in units. Where a path would exceed them, a check is put.
 const (
-	// maxPath limits the cost of a path through one function without a check.
-	maxPath = 10_000
-	// maxLeaf limits the cost of a path through a function that neither checks at its
-	// entry nor calls another.
-	maxLeaf = 64
-	// maxTail limits the cost of a path that begins after a call: when a deep recursion
-	// unwinds there are only such paths.
-	maxTail = 128
-	// maxAhead limits the units that are charged ahead, see tree.go.
-	maxAhead = 4096
+	maxPath  = 10_000 // cost of a path through one function without a check
+	maxLeaf  = 64     // cost of a path through a leaf: a function that neither checks at its entry nor calls
+	maxTail  = 128    // cost of a path that begins after a call: a deep recursion unwinds by such paths
+	maxAhead = 4096   // units charged ahead (see tree.go); if more, each block charges its own cost
 )
 
-// block is a basic block: code that is executed from its start to its end
-// unless it traps. Blocks are the edges of a graph whose nodes are ports, the
-// points between blocks.
+// block is a basic block: code that is executed from its start to its end unless it traps.
+// Blocks are the edges of a graph whose nodes are ports. A port is a point between blocks,
+// numbered from 0; ports that are the same point are joined.
 type block struct {
-	start        int32 // index of its first instruction
-	in, out      int32 // ports
-	weight       uint32
-	freq         int32 // logarithm of the estimated number of runs
-	check        bool  // the block begins with a charge and a check of the counter
-	firstCheck   bool  // in a function that checks late: this is the first check of a call
-	assignedSpan span  // of an innermost loop: the locals that it assigns, a range of flow.assigned
-	trap         bool  // the block ends with unreachable
-	charge       int64
+	start        int32  // index of its first instruction
+	in, out      int32  // the ports at its start and at its end
+	weight       uint32 // cost of its instructions, in units
+	freq         int32  // logarithm of the estimated number of runs, see freqLoop
+	check        bool   // the block begins with a charge and a check of the counter
+	firstCheck   bool   // in a function that checks late: a path comes from the entry without a check
+	assignedSpan span   // if it begins an innermost loop: range in flow.assigned of the loop's locals
+	trap         bool   // the block ends with unreachable
+	charge       int64  // units that the block subtracts from the counter at its start; may be negative
 }
 
 type span struct{ from, to int32 }
 
-// outside is the port outside of the function.
+// outside is the port of all points outside of the function.
 const outside = 0
 
 type labelKind uint8
@@ -46,71 +40,69 @@ const (
 	labelElse
 )
 
-// label is a structured instruction whose end has not been reached yet.
+// label is a structured instruction whose end has not been reached yet. Branches lead to its
+// end, or to the start of a loop.
 type label struct {
 	kind     labelKind
-	live     bool // the start can be reached
-	targeted bool // there is a branch to the end
-	caught   bool // an exception can lead there
-	port     int32
-	loop     int32 // the first block of a loop
-	elsePort int32 // port of the else branch
-	freq     int32 // frequency before the instruction
-	path     path  // the costliest path that branches to the end
-	elsePath path
+	live     bool  // the start can be reached
+	targeted bool  // a branch, or the code before the end, leads to the label
+	caught   bool  // an exception can lead to the label
+	port     int32 // the port to which branches lead
+	loop     int32 // of a loop: its first block
+	elsePort int32 // of an if: the port at which its else branch begins
+	freq     int32 // value of flow.freq before the instruction
+	path     path  // the costliest path that branches to the label
+	elsePath path  // of an if: the costliest path to its else branch
 }
 
-// path holds the largest consumption since the last check, in units.
+// path holds the largest consumption since the last check of the paths to a point, in units.
 type path struct {
-	cost uint32
-	tail uint32 // consumption since the last call, plus 1; 0 without a call since the last check
-	// uncheckedEntry is set if a path leads here from the entry without a check.
-	uncheckedEntry bool
+	cost           uint32
+	tail           uint32 // consumption since the last call, plus 1; 0 without a call since the last check
+	uncheckedEntry bool   // a path leads from the entry of the function to here without a check
 }
 
-// join returns the costlier of two paths that meet.
+// join returns the path at a point where two paths meet: the larger of each value.
 func (p path) join(q path) path {
 	return path{max(p.cost, q.cost), max(p.tail, q.tail), p.uncheckedEntry || q.uncheckedEntry}
 }
 
-// Logarithms of the number of runs: ten times in a loop, half in a branch.
+// Summands of block.freq: ten times as many runs in a loop, half in a branch. 10 is a doubling.
 const (
 	freqLoop = 33
 	freqIf   = -10
 	freqBrIf = -3
 )
 
-// flow is the control flow of one function. It is reused for one function after another,
-// so that nothing is allocated for each.
+// flow is the control flow of one function. It is reused for one function after another, so that
+// nothing is allocated for each.
 type flow struct {
 	blocks []block
-	parent []int32 // union-find over ports
+	parent []int32 // of each port: the port it is joined to (union-find)
 	labels []label
 
 	imported uint32 // number of imported functions
-	// unchecked is set for each function of the module that can return without a check.
-	unchecked []bool
-	// hostInTable is set if an indirect call can reach a function of the host.
-	hostInTable bool
+	// unchecked is set for each function that the module defines and that may not check.
+	unchecked   []bool
+	hostInTable bool // an indirect call can reach a function of the host
 
 	changesHiddenState bool // the function changes state other than memory and globals
-	namesDataSegment   bool
+	namesDataSegment   bool // an instruction names a data segment
 	hasCalls           bool
 	catchesExceptions  bool
-	longest            path // the costliest path anywhere
+	longest            path // the largest values of any path in the function
 
-	checksLate     bool   // the function checks before its first call, and not at its entry
+	checksLate     bool   // the function checks before its first call or loop, and not at its entry
 	exitsUnchecked bool   // the function checks late, and can return without a check
-	uncheckedCost  uint32 // largest cost of a call without a check
+	uncheckedCost  uint32 // largest cost of a call that returns without a check
 
-	// assigned holds the locals that innermost loops assign.
-	assigned []uint32
-	inLoop   []int32 // for each local, the loop that assigned it last
-	loop     int32   // first block of the loop that may be innermost; or -1
+	assigned []uint32 // the locals that innermost loops assign, loop by loop
+	inLoop   []int32  // for each local: first block of the loop that assigned it last; or -1
+	loop     int32    // first block of the loop that may be innermost; or -1
 
-	cur  int32 // block of the current instructions, or -1 in dead code
-	freq int32
-	path path
+	cur  int32 // block of the current instruction, or -1 in dead code
+	freq int32 // freq of blocks that begin here
+	path path  // the path to the current instruction
 }
 
 func (f *flow) newPort() int32 {
@@ -127,7 +119,7 @@ func (f *flow) find(p int32) int32 {
 	return p
 }
 
-// join merges two ports. The outside stays the root of its set.
+// join merges two ports. The port outside stays the root of its set.
 func (f *flow) join(p, q int32) {
 	p, q = f.find(p), f.find(q)
 	if p < q {
@@ -137,7 +129,7 @@ func (f *flow) join(p, q int32) {
 	}
 }
 
-// beginBlock starts a block at instruction start, after port in.
+// beginBlock starts a block at instruction start, after the port in.
 func (f *flow) beginBlock(start int, in int32) {
 	f.cur = int32(len(f.blocks))
 	f.blocks = append(f.blocks, block{start: int32(start), in: in, out: f.newPort(), freq: f.freq})
@@ -150,8 +142,8 @@ func (f *flow) addCheck() {
 	f.path = path{}
 }
 
-// addLateCheck puts a check at the start of the current block if there was none since the
-// entry, so that no path leads from one call to the next without a check.
+// addLateCheck puts a check at the start of the current block if there was none since the entry,
+// so that no path leads from one call to the next without a check.
 func (f *flow) addLateCheck() {
 	if f.path.uncheckedEntry {
 		f.addCheck()
@@ -159,15 +151,15 @@ func (f *flow) addLateCheck() {
 	}
 }
 
-// leaveFunction records the cost of a path that leaves the function.
+// leaveFunction records the cost of a path that leaves the function without a check.
 func (f *flow) leaveFunction() {
 	if f.path.uncheckedEntry {
 		f.exitsUnchecked, f.uncheckedCost = true, max(f.uncheckedCost, f.path.cost)
 	}
 }
 
-// addCost adds the cost of instruction at to the current block, or begins a new one with
-// a check if the path becomes too long.
+// addCost adds the cost of instruction at to the current block, or begins a new block with a
+// check if the path becomes too long.
 func (f *flow) addCost(at int, cost uint32) {
 	p := f.path
 	p.cost += cost
@@ -183,9 +175,8 @@ func (f *flow) addCost(at int, cost uint32) {
 	f.longest = f.longest.join(p)
 }
 
-// maxUnchecked returns the limit on the cost of a path without a check. It is lower if
-// exceptions are caught, because an exception leads to a path whose cost so far is
-// unknown.
+// maxUnchecked returns the limit on the cost of a path without a check. It is lower if exceptions
+// are caught, because an exception leads to a path whose cost so far is unknown.
 func (f *flow) maxUnchecked() uint32 {
 	if f.catchesExceptions {
 		return maxTail
@@ -193,7 +184,7 @@ func (f *flow) maxUnchecked() uint32 {
 	return maxPath
 }
 
-// insertCheck puts a check before an instruction.
+// insertCheck puts a check before instruction at.
 func (f *flow) insertCheck(at int) {
 	if b := f.blocks[f.cur]; b.start != int32(at) {
 		f.beginBlock(at, b.out)
@@ -201,7 +192,7 @@ func (f *flow) insertCheck(at int) {
 	f.addCheck()
 }
 
-// branch connects the current block with a label.
+// branch connects the current block with the label at a depth.
 func (f *flow) branch(depth uint32) {
 	l := &f.labels[len(f.labels)-1-int(depth)]
 	f.join(f.blocks[f.cur].out, l.port)
@@ -209,9 +200,8 @@ func (f *flow) branch(depth uint32) {
 	l.path = l.path.join(f.path)
 }
 
-// analyze splits a function into blocks. With late, it checks before the first call or
-// loop, and not at its entry: most calls of a recursive function are those at which the
-// recursion ends.
+// analyze splits a function into blocks. With late, the function checks before its first call or
+// loop, and not at its entry: a recursion ends at most of its calls.
 func (f *flow) analyze(b *wasm.Body, late bool) {
 	*f = flow{
 		blocks: f.blocks[:0], parent: f.parent[:0], labels: f.labels[:0],
@@ -310,26 +300,26 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 	}
 }
 
-// isLeaf reports whether a function can do without a check. Calls of a leaf count as if
-// they cost maxLeaf.
+// isLeaf reports whether a function needs no check. A call of such a leaf counts as if it cost
+// maxLeaf.
 func (f *flow) isLeaf() bool { return !f.hasCalls && f.longest.cost <= maxLeaf }
 
-// canCheckLate reports whether a function that was analyzed with late gains from late
-// checks: some of its calls return without a check, at a cost of at most maxLeaf.
+// canCheckLate reports whether a function that was analyzed with late gains from late checks:
+// some of its calls return without a check, at a cost of at most maxLeaf.
 func (f *flow) canCheckLate() bool {
 	return f.hasCalls && !f.catchesExceptions && f.exitsUnchecked && f.uncheckedCost <= maxLeaf
 }
 
-// A bulk operation is executed in place if its size is a small constant, or turns out to
-// be small. A larger one calls a helper, which checks.
+// A bulk operation is executed in place if its size in bytes is a small constant, or is small
+// when it runs. A larger one calls a helper, which checks.
 const (
 	maxConstant  = 8 << 10
 	maxInlineLog = 10
 	maxInline    = 1 << maxInlineLog
 )
 
-// constantSize returns the size in bytes of a memory.copy or memory.fill, if it is a
-// small constant.
+// constantSize returns the size in bytes of instruction i, if it is a memory.copy or memory.fill
+// of a constant size up to maxConstant; else false.
 func constantSize(b *wasm.Body, i int) (uint32, bool) {
 	op := b.Instrs[i].Op
 	if op != wasm.OpMemoryCopy && op != wasm.OpMemoryFill || i == 0 || b.Instrs[i-1].Op != wasm.OpI32Const {
@@ -346,8 +336,8 @@ func constantSize(b *wasm.Body, i int) (uint32, bool) {
 	return n, n <= maxConstant
 }
 
-// checksFirst reports whether a function reaches a loop that checks, before it branches
-// or calls. Most Go functions do.
+// checksFirst reports whether a function reaches a loop that checks, before it branches or
+// calls, as most Go functions do.
 func (f *flow) checksFirst(b *wasm.Body) bool {
 	if len(f.blocks) < 2 || !f.blocks[1].check || f.blocks[0].weight > maxLeaf {
 		return false
@@ -361,30 +351,29 @@ func (f *flow) checksFirst(b *wasm.Body) bool {
 	return start > 0 && b.Instrs[start-1].Op == wasm.OpLoop
 }
 
-// noteCall records a call. A callee without a check may have consumed up to maxLeaf;
-// after one that checks, only later code counts.
+// noteCall records a call. A callee that may not check (unchecked) may have consumed up to
+// maxLeaf; after one that checks, only later code counts.
 func (f *flow) noteCall(unchecked bool) {
 	f.hasCalls = true
 	if !unchecked {
 		f.path = path{tail: 1}
 		return
 	}
-	// In a block of its own the check would come after the call; it only matters that
-	// there is one.
+	// In a block of its own the check would come after the call; it only matters that there is
+	// one.
 	f.path.tail = max(f.path.tail, 1)
 	f.addUncharged(maxLeaf)
 }
 
-// checkAfterHost puts a check after a call of the host. The host can take much longer
-// than the cost of the call, and charge for it: a recursion that calls the host at each
+// checkAfterHost puts a check after instruction i, a call of the host. The host can take much
+// longer than the cost of the call, and charge for it: a recursion that calls the host at each
 // return would not be stopped otherwise.
 func (f *flow) checkAfterHost(i int) {
 	f.beginBlock(i+1, f.blocks[f.cur].out)
 	f.addCheck()
 }
 
-// addUncharged adds cost to the path but not to a block, because it is charged at run
-// time.
+// addUncharged adds cost to the path but not to a block, because it is charged at run time.
 func (f *flow) addUncharged(cost uint32) {
 	f.path.cost += cost
 	if f.path.tail > 0 {
@@ -393,7 +382,7 @@ func (f *flow) addUncharged(cost uint32) {
 	f.longest = f.longest.join(f.path)
 }
 
-// enter begins a block, loop, if or try_table.
+// enter begins the label of a block, loop, if or try_table.
 func (f *flow) enter(b *wasm.Body, i int, in *wasm.Instr) {
 	l := label{kind: labelBlock, live: f.cur >= 0, freq: f.freq, port: f.newPort()}
 	switch in.Op {
@@ -444,8 +433,9 @@ func (f *flow) enterElse(i int) {
 	}
 }
 
-// callsFirst reports whether code calls a function before it branches in any way; with
-// checks, a function that checks. A loop that does needs no check of its own.
+// callsFirst reports whether the code from instruction i on calls a function before it branches
+// in any way; with checks, a function that checks. A loop that begins with such a call needs no
+// check of its own.
 func (f *flow) callsFirst(b *wasm.Body, i int, checks bool) bool {
 	for _, in := range b.Instrs[i:min(i+maxLookahead, len(b.Instrs))] {
 		switch in.Op {
@@ -462,7 +452,7 @@ func (f *flow) callsFirst(b *wasm.Body, i int, checks bool) bool {
 	return false
 }
 
-const maxLookahead = 64 // instructions
+const maxLookahead = 64 // instructions in which callsFirst looks for a call
 
 // closeLabel connects the current block with the end of a label, and ends the block.
 func (f *flow) closeLabel(l *label) {

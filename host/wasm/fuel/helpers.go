@@ -6,28 +6,27 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// bulkChunk limits the number of bytes, or elements, that a bulk operation handles
-// between two checks: nothing can stop the engine within one chunk, which takes a
-// millisecond or two if the memory has not been touched before.
+// bulkChunk limits the number of bytes, or elements, that a bulk operation handles between two
+// checks: nothing can stop the engine within one chunk, which takes a millisecond or two if the
+// memory has not been touched before.
 const bulkChunk = 1 << 20
 
-// helpers holds the functions added to a module for instructions whose cost depends on an
-// operand. A helper executes the instruction in pieces and charges for each. Its last
-// parameter is the counter, in addition to the operands. It returns the new counter
-// unless the instruction has a result of its own, as grow has; then the counter is in the
-// global.
+// helpers holds the functions added to a module for instructions whose cost depends on an operand.
+// A helper executes the instruction in pieces and charges for each. Its parameters are the
+// operands and then the counter. It returns the new counter unless the instruction has a result
+// of its own, as grow has; then the counter is in the global.
 type helpers struct {
 	first         uint32 // index of the first helper
-	refill        uint32
-	counter       uint32
+	refill        uint32 // index of the function refill
+	counter       uint32 // index of the global with the counter
 	elemType      func(table uint32) wasm.ValType
-	types         []wasm.FuncType // types of the module, then added ones
+	types         []wasm.FuncType // types of the module, then added types
 	originalTypes int             // number of types of the module
 
-	index      map[helperKey]uint32
-	addedTypes map[string]uint32 // index of each added type, by its text
-	typeOf     []uint32
-	bodies     [][]byte
+	index      map[helperKey]uint32 // function index of each helper
+	addedTypes map[string]uint32    // index of each added type, by FuncType.String
+	typeOf     []uint32             // type index of each helper
+	bodies     [][]byte             // body of each helper
 }
 
 type helperKey struct {
@@ -35,7 +34,7 @@ type helperKey struct {
 	arg, arg2 uint32
 }
 
-// typeIndex returns the index of a function type, and adds the type if needed.
+// typeIndex returns the index of an added function type, and adds the type if needed.
 func (h *helpers) typeIndex(params, results []wasm.ValType) uint32 {
 	key := wasm.FuncType{Params: params, Results: results}.String()
 	if i, ok := h.addedTypes[key]; ok {
@@ -47,7 +46,7 @@ func (h *helpers) typeIndex(params, results []wasm.ValType) uint32 {
 	return i
 }
 
-// blockType returns the block type for these results.
+// blockType returns the block type for these results, in the binary format.
 func (h *helpers) blockType(results []wasm.ValType) []byte {
 	switch len(results) {
 	case 0:
@@ -58,8 +57,7 @@ func (h *helpers) blockType(results []wasm.ValType) []byte {
 	return wasm.AppendSigned(nil, int64(h.typeIndex(nil, results)))
 }
 
-// function returns the index of the helper for an instruction, and adds the helper if
-// needed.
+// function returns the function index of the helper for an instruction, and adds it if needed.
 func (h *helpers) function(in *wasm.Instr) uint32 {
 	key := helperKey{in.Op, in.Arg, in.Arg2}
 	if i, ok := h.index[key]; ok {
@@ -117,8 +115,7 @@ func (a *asm) raw(bytes ...byte) { a.out = append(a.out, bytes...) }
 func (a *asm) i32(v int64) { a.out = wasm.AppendSigned(append(a.out, byte(wasm.OpI32Const)), v) }
 func (a *asm) i64(v int64) { a.out = appendI64Const(a.out, v) }
 
-// instruction writes the instruction of the helper. The segment of an init and the
-// destination of a copy come first, as in the format.
+// instruction writes the instruction of the helper. Arg comes first, as in the binary format.
 func (a *asm) instruction(key helperKey) {
 	switch key.op {
 	case wasm.OpMemoryGrow, wasm.OpMemoryFill, wasm.OpTableGrow, wasm.OpTableFill:
@@ -140,8 +137,8 @@ const (
 	opI32ShrU      = 0x76
 )
 
-// charge subtracts the price, an i64, from the counter in a local, and checks the
-// counter.
+// charge writes code that subtracts the price from the counter in a local, and checks the
+// counter. price writes code that pushes the price, an i64.
 func (h *helpers) charge(a *asm, counter uint32, price func()) {
 	a.op(wasm.OpLocalGet, counter)
 	price()
@@ -158,9 +155,9 @@ func (h *helpers) charge(a *asm, counter uint32, price func()) {
 	a.raw(byte(wasm.OpEnd))
 }
 
-// grow returns the body of a helper that grows a memory or table and charges for the new
-// pages or elements, unless growing failed. The number to add is the last of the
-// operands.
+// grow returns the body of a helper that grows a memory or table and charges for the new pages or
+// elements, unless growing failed. params is the number of operands; the last of them is the
+// number to add, each at the cost unit.
 func (h *helpers) grow(key helperKey, params uint32, unit int64) []byte {
 	counter, old := params, params+1 // a parameter and a local
 	a := &asm{}
@@ -184,10 +181,10 @@ func (h *helpers) grow(key helperKey, params uint32, unit int64) []byte {
 	return a.out
 }
 
-// bulk returns the body of a helper that executes an operation on (destination, source or
-// value, number) in chunks. With source, the second operand moves along with the
-// destination; a copy begins at the end if the source overlaps the destination from
-// below. An operation out of bounds traps before anything is written, as in one piece.
+// bulk returns the body of a helper that executes an operation on (destination, source or value,
+// number) in chunks; 1<<shift bytes or elements cost one unit. With source, the second operand
+// moves along with the destination; a copy begins at the end if the source overlaps the
+// destination from below. An operation out of bounds traps before it writes, as without chunks.
 func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 	const dst, src, n, counter, k, back = 0, 1, 2, 3, 4, 5
 	both := func(a *asm, op byte, by uint32) { // moves dst, and src if it is a source

@@ -7,18 +7,16 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// references collects the functions that code names with ref.func, each once, as the
-// elements of a table that no code of the module can name. The engine makes a new
-// reference at each ref.func, and keeps it as long as the instance lives, but it makes
-// the references of a table only once.
+// references collects the functions that code names with ref.func, each once, as the elements of
+// a table that no code of the module can name. The engine makes a new reference at each ref.func,
+// and keeps it as long as the instance lives, but it makes the references of a table only once.
 type references struct {
 	table        uint32              // index of the table
-	newFuncIndex func(uint32) uint32 // the new index of a function
-	// typed is set if the module may need references of a function type, which the
-	// elements of the table are not. Then its ref.func instructions stay, if the engine
-	// knows such types at all.
+	newFuncIndex func(uint32) uint32 // returns the index in the result of a function of the module
+	// typed is set if the module may need references of a function type, which the elements of the
+	// table are not. Then its ref.func instructions stay, if the engine knows such types at all.
 	typed bool
-	funcs []uint32
+	funcs []uint32          // the functions in the order of the table, by their indices in the module
 	at    map[uint32]uint32 // position of each function in funcs
 }
 
@@ -32,7 +30,7 @@ func newReferences(m *wasm.Module, moved func(uint32) uint32) *references {
 	return r
 }
 
-// appendTo appends code that pushes a reference to a function.
+// appendTo appends code that pushes a reference to a function of the module.
 func (r *references) appendTo(out []byte, function uint32) []byte {
 	if r.typed {
 		return binary.AppendUvarint(append(out, byte(wasm.OpRefFunc)), uint64(r.newFuncIndex(function)))
@@ -47,7 +45,7 @@ func (r *references) appendTo(out []byte, function uint32) []byte {
 	return binary.AppendUvarint(append(out, byte(wasm.OpTableGet)), uint64(r.table))
 }
 
-// tables returns the table as an entry of the table section, and the number of entries: 0
+// tables returns the table as an entry of the table section. n is the number of entries: 1, or 0
 // without references.
 func (r *references) tables() (entry []byte, n int) {
 	if len(r.funcs) == 0 {
@@ -58,8 +56,8 @@ func (r *references) tables() (entry []byte, n int) {
 	return append(entry, size...), 1
 }
 
-// segments returns the element segment that fills the table, and the number of segments:
-// 0 without references.
+// segments returns the element segment that fills the table, as an entry of the element section,
+// and the number of entries: 0 without references.
 func (r *references) segments() (entry []byte, n int) {
 	if len(r.funcs) == 0 {
 		return nil, 0

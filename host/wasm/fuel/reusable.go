@@ -6,8 +6,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// WhyNotReusable returns the reason, for people, why a module does not get
-// [ExportReusable]. It is empty if there is none.
+// WhyNotReusable returns the reason, for people, why a module does not get [ExportReusable];
+// empty: it does. The error is that of a malformed function.
 func WhyNotReusable(m *wasm.Module) (string, error) {
 	if why := unrestorableState(m); why != "" {
 		return why, nil
@@ -27,9 +27,9 @@ func WhyNotReusable(m *wasm.Module) (string, error) {
 	return "", bodies.Err()
 }
 
-// unrestorableState names the state of a module that a host could not restore, for people:
-// an import other than a function, or a mutable global that is not a number. It is empty if
-// there is none.
+// unrestorableState describes, for people, the first state of a module that a host could not
+// restore: an import other than a function, or a mutable global that is not a number. It is
+// empty if there is none.
 func unrestorableState(m *wasm.Module) string {
 	for _, i := range m.Imports {
 		if i.Kind != wasm.KindFunc {

@@ -12,39 +12,38 @@ import (
 
 // Options holds the settings for instrumenting a module.
 type Options struct {
-	// MaxDepth limits the depth of nested calls, in units of roughly 16 bytes of the
-	// engine's stack. 0: no limit. When it is exceeded, the refill function is called
-	// with a value that is not negative, and must not return. With a limit, functions
-	// whose results are typed references are refused.
+	// MaxDepth limits the depth of nested calls, in units of roughly 16 bytes of the engine's
+	// stack. 0: no limit. When it is exceeded, the refill function is called with a value that is
+	// not negative, and must not return. With a limit, functions whose results are typed
+	// references are refused.
 	MaxDepth int64
-	// MaxTableElements limits the number of elements of all tables of the module together.
-	// 0: only the engine's limit.
+	// MaxTableElements limits the number of elements of all tables of the module together: a
+	// module that begins with more is refused, and table.grow fails beyond. 0: no limit but the
+	// engine's.
 	MaxTableElements uint64
-	// MergeData merges data segments, see [wasm.MergeDataSegments].
-	MergeData bool
-	// MaxSegments limits the number of data and element segments after merging. 0: only
-	// the engine's limit.
+	MergeData        bool // merge data segments, see [wasm.MergeDataSegments]
+	// MaxSegments limits the number of data and element segments after merging; a module with more
+	// is refused. 0: only the engine's limit.
 	MaxSegments int
-	// Inspect is called once with each function before it is instrumented, in any order;
-	// an error refuses the module. The body is only valid during the call. Nil: nothing
-	// is inspected.
+	// Inspect is called once with each function before it is instrumented, in any order; an error
+	// refuses the module. The body is only valid during the call. Nil: nothing is inspected.
 	Inspect func(*wasm.Body) error
 }
 
-// ErrReserved is wrapped by the error for a module that uses a reserved name, with which
-// a guest could reach its own counter.
+// ErrReserved is wrapped by the error for a module that uses a reserved name, with which a guest
+// could reach its own counter.
 var ErrReserved = errors.New("the name is reserved for the host")
 
 // Rewrite returns the module m with code that counts its fuel.
 //
-// Every index in the functions of m is checked first, so that they cannot reach the
-// additions. The engine still has to check the types of operands: inserted code neither
-// reads nor changes the operands around it, so that an invalid function stays invalid.
+// Every index in the functions of m is checked first, so that they cannot reach the additions. The
+// engine still has to check the types of operands: inserted code neither reads nor changes the
+// operands around it, so that an invalid function stays invalid.
 //
-// The result has one more import, after the others, so that the indices of functions that
-// m defines move up by one. After those of m, it has some more functions, types, one or
-// two globals, perhaps a table, and exports of its state. It has no start section, but
-// the export [ExportStart] if m had one, and no custom sections.
+// The result has one more import, after the others, so that the indices of functions that m
+// defines move up by one. After those of m, it has some more functions, types, one or two
+// globals, perhaps a table, and exports of its state. It has no start section, but the export
+// [ExportStart] if m had one, and no custom sections.
 func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
 	r := &rewriter{m: m, opts: opts, imported: m.ImportedFuncs(), globals: m.Count[wasm.KindGlobal]}
 	if err := r.check(); err != nil {
@@ -68,8 +67,8 @@ type rewriter struct {
 	refs              *references
 	bodies            []byte // the code section
 	merged            []byte // the data section after merging; nil if unchanged
-	reusable          bool
-	namesDataSegment  bool // code names a data segment
+	reusable          bool   // the result has the export [ExportReusable]
+	namesDataSegment  bool   // an instruction names a data segment
 }
 
 func (r *rewriter) check() error {
@@ -101,8 +100,8 @@ func (r *rewriter) check() error {
 
 var pluralNames = map[wasm.Kind]string{wasm.KindTable: "tables", wasm.KindMemory: "memories"}
 
-// data merges data segments, each of which costs the engine time whenever the module is
-// loaded and whenever it is instantiated.
+// data merges data segments, each of which costs the engine time whenever the module is loaded
+// and whenever it is instantiated. It returns an error for more than MaxSegments.
 func (r *rewriter) data() error {
 	n := r.m.NumDataSegments
 	if r.opts.MergeData && !r.namesDataSegment {
@@ -117,14 +116,14 @@ func (r *rewriter) data() error {
 	return nil
 }
 
-// maxGrowth limits the growth of the code, as a factor: about three times the growth of
-// any compiler's output. A memory.fill in three bytes becomes fifty.
+// maxGrowth limits the growth of the code, as a factor: about three times the growth of any
+// compiler's output. A memory.fill in three bytes becomes fifty. A module beyond it is refused.
 const maxGrowth = 4
 
-// maxHelpers limits the number of helpers: most modules need three.
+// maxHelpers limits the number of helpers of a module; with more it is refused. Most need three.
 const maxHelpers = 500
 
-// maxShortBody limits the size in bytes of a function that needs no check.
+// maxShortBody limits the size in bytes of a function that may go without a check.
 const maxShortBody = 4 * maxLeaf
 
 func (r *rewriter) inspect(b *wasm.Body) error {
@@ -134,8 +133,8 @@ func (r *rewriter) inspect(b *wasm.Body) error {
 	return r.opts.Inspect(b)
 }
 
-// findUnchecked sets f.unchecked for the small functions that can return without a check,
-// and returns which of them check late.
+// findUnchecked sets f.unchecked for the small functions that can return without a check, and
+// returns for each function whether it checks late.
 func (r *rewriter) findUnchecked(f *flow) (late []bool, err error) {
 	f.unchecked, late = make([]bool, len(r.m.Funcs)), make([]bool, len(r.m.Funcs))
 	bodies := r.m.Bodies()
@@ -225,8 +224,8 @@ func (r *rewriter) code() error {
 	return nil
 }
 
-// hostInTable reports whether a table may hold an imported function: only if a part of
-// the module outside of functions names one. Exports do no harm.
+// hostInTable reports whether a table may hold an imported function: only if a part of the module
+// outside of functions names one. Exports do no harm.
 func (r *rewriter) hostInTable() bool {
 	for _, at := range r.m.FuncRefs {
 		if index, _ := binary.Uvarint(r.m.Raw[at:]); index < uint64(r.imported) {
@@ -236,7 +235,7 @@ func (r *rewriter) hostInTable() bool {
 	return false
 }
 
-// elemType returns the type of the elements of a table.
+// elemType returns the type of the elements of a table, by the index of the table.
 func (r *rewriter) elemType(table uint32) wasm.ValType {
 	for _, i := range r.m.Imports {
 		if i.Kind == wasm.KindTable {
@@ -345,8 +344,8 @@ var sectionOrder = []byte{
 	wasm.SectionGlobal, wasm.SectionExport, wasm.SectionElement, wasm.SectionDataCount, wasm.SectionCode, wasm.SectionData,
 }
 
-// section appends a section with its entries, the function indices among them adjusted,
-// and n added entries.
+// section appends a section of the result: the entries of s, with the function indices among them
+// adjusted, and n added entries.
 func (r *rewriter) section(out []byte, id byte, s wasm.Section, n int, added []byte) []byte {
 	if n == 0 && !r.hasFuncRefs(s) {
 		return append(out, r.m.Raw[s.Offset:s.End()]...)
@@ -380,7 +379,7 @@ func (r *rewriter) hasFuncRefs(s wasm.Section) bool {
 	return false
 }
 
-// newFuncIndex returns the index of a function in the result.
+// newFuncIndex returns the index in the result of a function of the module.
 func (r *rewriter) newFuncIndex(index uint32) uint32 {
 	if int64(index) >= int64(r.imported) {
 		return index + 1
@@ -388,9 +387,9 @@ func (r *rewriter) newFuncIndex(index uint32) uint32 {
 	return index
 }
 
-// cappedTables returns the entries of the table section with new maximums. The maximum of
-// each table is its minimum and an equal share of the rest of most elements. The engine
-// has no limit of its own.
+// cappedTables returns the entries of the table section with new maximums. The maximum of each
+// table is its minimum and an equal share of the elements of most that no minimum needs. It
+// returns an error if the minimums need more than most. The engine has no limit of its own.
 func cappedTables(tables []wasm.Table, most uint64) ([]byte, error) {
 	spare := min(most, math.MaxUint32)
 	for _, t := range tables {
@@ -436,9 +435,8 @@ func appendTypes(out []byte, types []wasm.ValType) []byte {
 	return out
 }
 
-// frameCost returns the cost of a call of the function in the depth: the estimated size
-// of its frame in the engine's stack, and its consumption without a check after its
-// calls.
+// frameCost returns the cost of a call of the function in the depth: the estimated size of its
+// frame in the engine's stack, and its consumption without a check after its calls.
 func frameCost(b *wasm.Body, f *flow) int64 {
 	frame := 4 + int64(b.Params+b.Locals)/2 + int64(len(b.Code))/256
 	tail := f.longest.tail

@@ -1,37 +1,39 @@
 package fuel
 
-// The charges are placed by the method with which profilers place counters on the edges
-// of a graph (Knuth and Stevenson 1973; Ball and Larus, "Optimally profiling and tracing
-// programs", 1994): the edges of a spanning tree of the graph get none.
+// The charges are placed by the method with which profilers place counters on the edges of a graph
+// (Knuth and Stevenson 1973; Ball and Larus, "Optimally profiling and tracing programs", 1994):
+// the edges of a spanning tree of the graph get none. Blocks are the edges, ports the nodes.
 //
-// Let ahead(p) be the units charged but not yet consumed when control passes port p, and
-// 0 outside of the function. A block then has to charge
+// Let ahead(p) be the units charged but not yet consumed when control passes port p, and 0
+// outside of the function. A block then has to charge
 //
 //	weight + ahead(out) - ahead(in)
 //
-// which can be made 0 for all blocks of a spanning tree by the choice of ahead. The tree
-// takes the blocks that run most often. ahead is never negative: a debt would be
-// multiplied by the depth of a recursion. Charges can be.
+// which can be made 0 for all blocks of a spanning tree by the choice of ahead. The tree takes
+// the blocks that run most often. ahead is never negative: a debt would be multiplied by the
+// depth of a recursion. Charges can be negative.
 
-// tree is the working memory of placeCharges.
+// tree is the working memory of placeCharges, which is reused. The fields except for order, links
+// and stack have an element for each port or bucket.
 type tree struct {
-	buckets   [freqRange + 1]int32
-	order     []int32
-	parent    []int32 // union-find over ports that the tree connects
-	firstLink []int32 // for each port, its first edge in links, or -1
+	buckets   [freqRange + 1]int32 // positions in order for the counting sort by frequency
+	order     []int32              // indices of blocks, the most frequent first
+	parent    []int32              // of each port: the port it is connected to by the tree (union-find)
+	firstLink []int32              // of each port: its first edge in links, or -1
 	links     []link
-	ahead     []int64
-	seen      []bool
-	stack     []int32
+	ahead     []int64 // of each port: the units charged ahead, see above
+	seen      []bool  // of each port: ahead was set
+	stack     []int32 // ports of the part of the tree that setAhead visits
 }
 
 // link is one direction of a block in the tree.
 type link struct {
-	to, next int32
+	to, next int32 // the port to which the link leads; and the index of the next link from its port, or -1
 	gain     int64 // ahead(to) - ahead(from)
 }
 
-// freqRange limits the estimates of frequency: loops nested seven deep.
+// freqRange is the number of distinct frequencies: enough for loops nested seven deep. Others
+// count as the least or the greatest.
 const freqRange = 256
 
 // placeCharges computes the charge of each block.
@@ -84,8 +86,8 @@ func (t *tree) reset(ports int) {
 	}
 }
 
-// sort orders the blocks by frequency, the highest first, and among equals the later ones
-// first, so that charges come early.
+// sort orders the blocks by frequency, the highest first, and among equals the later ones first,
+// so that charges come early.
 func (t *tree) sort(blocks []block) {
 	bucket := func(b *block) int { return freqRange - 1 - int(min(max(b.freq+freqRange/4, 0), freqRange-1)) }
 	clear(t.buckets[:])
@@ -103,8 +105,7 @@ func (t *tree) sort(blocks []block) {
 	}
 }
 
-// connect joins the parts of the tree with two ports, and reports whether they were
-// different parts.
+// connect joins the parts of the tree that hold two ports, and reports whether they differed.
 func (t *tree) connect(p, q int32) bool {
 	find := func(p int32) int32 {
 		for t.parent[p] != p {
@@ -124,8 +125,8 @@ func (t *tree) link(from, to int32, gain int64) {
 	t.firstLink[from] = int32(len(t.links) - 1)
 }
 
-// setAhead sets ahead for the part of the tree that contains a port, so that its smallest
-// value is 0; the outside stays at 0.
+// setAhead sets ahead for the part of the tree that contains a port, so that its smallest value is
+// 0; the port outside stays at 0.
 func (t *tree) setAhead(from int32) {
 	if t.seen[from] {
 		return

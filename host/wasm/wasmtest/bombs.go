@@ -5,37 +5,25 @@ import "fmt"
 // Bomb is a tool module that makes a host which compiles it use far more time or memory
 // than its size suggests.
 type Bomb struct {
-	// Name is a few words, fit for t.Run.
-	Name string
-	// Kind names the kind of bomb. Bombs of one kind differ in size.
-	Kind string
-	// Want is the worst fate that the bomb may have.
-	Want Fate
-	// Module assembles the bomb, which can take a second and a few hundred megabytes.
-	Module func() []byte
-	// Small assembles the same shape in a harmless size. It is nil if the module is
-	// broken rather than large.
-	Small func() []byte
+	Name   string        // a few words, fit for t.Run
+	Kind   string        // name of the kind of bomb; bombs of one kind differ in size
+	Want   Fate          // the worst fate that the bomb may have
+	Module func() []byte // assembles the bomb, which can take a second and a few hundred megabytes
+	Small  func() []byte // assembles a harmless size of the kind; nil: the module is broken, not large
 }
 
-// Fate is the outcome of compiling a bomb. Each fate includes those before it.
+// Fate is the outcome of compiling a bomb. Each fate as a worst fate permits those before it.
 type Fate int
 
 const (
-	// Malformed: wasm.Decode refuses the module.
-	Malformed Fate = iota
-	// Refused: the module never becomes code, because a limit or a validation refuses it,
-	// at the latest that of the engine.
-	Refused
-	// Killed: at the latest, the process that compiles the module is killed. It has 5 s
-	// of CPU time and 1 GiB of memory.
-	Killed
-	// Bounded: the module may even compile, within these limits.
-	Bounded
+	Malformed Fate = iota // wasm.Decode refuses the module
+	Refused               // a limit or a validation refuses the module, at the latest that of the engine
+	Killed                // the process that compiles it is killed at its limits: 5 s of CPU time, 1 GiB of memory
+	Bounded               // the module may even compile, within these limits
 )
 
-// shape assembles a module of a size. The meaning of n and m depends on the shape; the
-// hostile part is repeated times times.
+// shape assembles a module of a size. The meaning of n and m depends on the shape. times is the
+// number of times that the hostile part occurs.
 type shape func(n, m, times int) []byte
 
 type size struct {
@@ -49,8 +37,8 @@ type row struct {
 	sizes []size
 }
 
-// Bombs returns modules whose compilation is meant to overwhelm the host. Most are cheap to
-// assemble only one at a time.
+// Bombs returns modules whose compilation is meant to overwhelm the host. Assemble them one at a
+// time, because most are large.
 func Bombs() []Bomb {
 	var out []Bomb
 	for _, r := range rows() {

@@ -13,8 +13,7 @@ import (
 // mutants is the number of modules with random damage.
 const mutants = 64
 
-// brokenModules returns modules that break the binary format, or promise more content
-// than they have.
+// brokenModules returns modules that break the binary format, or promise too much content.
 func brokenModules() []Bomb {
 	var out []Bomb
 	add := func(row, name string, want Fate, module func() []byte) {

@@ -49,8 +49,7 @@ type function struct {
 // New returns an empty module.
 func New() *Builder { return &Builder{} }
 
-// Memory adds a memory with limits in pages of 64 KiB and returns its index. A negative
-// max means no maximum.
+// Memory adds a memory with limits in pages and returns its index. A negative max: no maximum.
 func (b *Builder) Memory(min, max int) uint32 {
 	b.memories = append(b.memories, limits(min, max))
 	return uint32(len(b.memories) - 1)
@@ -122,8 +121,7 @@ type Locals struct {
 	Type  ValType
 }
 
-// FuncOf is [Builder.Func] for the index of a type. With groups of locals it can declare
-// very many.
+// FuncOf is [Builder.Func] for the index of a type. Groups of locals can be very large.
 func (b *Builder) FuncOf(typ uint32, locals []Locals, body ...[]byte) uint32 {
 	index := b.NextFunc()
 	code := U32(uint32(len(locals)))

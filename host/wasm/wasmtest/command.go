@@ -9,8 +9,7 @@ const (
 	CmdExit             // proc_exit: (code)
 )
 
-// CmdBase is the start of the free memory of a command, and CmdEnd its end, in bytes: 128
-// KiB in all.
+// CmdBase is the start of the free memory of a command, and CmdEnd its end, in bytes.
 const (
 	CmdBase = 4096
 	CmdEnd  = 2 << 16

@@ -4,7 +4,7 @@ import "github.com/stockade-dev/stockade/host/wasm"
 
 // ComponentOptions holds the content of a component.
 type ComponentOptions struct {
-	Imports, Exports []wasm.Extern // of type 0
+	Imports, Exports []wasm.Extern // imports and exports; their types are type 0
 	Modules          [][]byte      // core modules
 	Components       [][]byte      // nested components
 }

@@ -1,6 +1,5 @@
-// Package wasmtest assembles WebAssembly modules in Go source, so that tests,
-// and the attacks of package selftest, need no compiler and the repository no
-// binaries.
+// Package wasmtest assembles WebAssembly modules in Go source, so that tests, and the attacks of
+// package selftest, need no compiler and the repository no binaries.
 //
 // [Builder] is a small assembler: add imports, functions, data; take [Builder.Bytes].
 // Instructions are functions that return their bytes, named as in the text

@@ -22,8 +22,7 @@ func Recurse(function uint32) []byte {
 	for i := range uint32(len(CallParams())) {
 		code = append(code, LocalGet(i)...)
 	}
-	// The result is stored after the call, so that no engine can turn the
-	// recursion into a loop.
+	// The result is stored after the call, so that no engine can turn the recursion into a loop.
 	return join(I32Const(0), code, Call(function), I32Store(0), I32Const(0))
 }
 

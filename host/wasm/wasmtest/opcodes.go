@@ -39,8 +39,7 @@ func End() []byte { return []byte{opEnd} }
 func Br(depth uint32) []byte   { return index(0x0c, depth) }
 func BrIf(depth uint32) []byte { return index(0x0d, depth) }
 
-// BrTable takes the number of a label, counted from 0; too large a number selects the
-// last label.
+// BrTable takes the number of a label, counted from 0; larger numbers select the last.
 func BrTable(labels ...uint32) []byte {
 	code := join([]byte{0x0e}, U32(uint32(len(labels)-1)))
 	for _, l := range labels {

@@ -154,8 +154,7 @@ const (
 	vecConvert = 251 // f32x4.convert_i32x4_u
 )
 
-// Code between these two computes a vector. It is stored, so that no compiler can remove
-// the computation.
+// Code between these two computes a vector. It is stored, so that no compiler removes it.
 var (
 	vectorStart = join(I32Const(0), LocalGet(1))
 	vectorStore = join(Vector(11), []byte{4, 0}) // v128.store
@@ -168,8 +167,7 @@ type straightCode struct{ start, step, end []byte }
 
 func repeatStep(step ...[]byte) straightCode { return straightCode{step: join(step...)} }
 
-// dense makes a shape of functions of straight code, whose locals are an i32 and a
-// vector.
+// dense makes a shape of functions of straight code, whose locals are an i32 and a vector.
 func dense(of func(b *Builder) straightCode) shape {
 	return func(n, _, times int) []byte {
 		return toolWith(func(b *Builder) {
@@ -182,8 +180,7 @@ func dense(of func(b *Builder) straightCode) shape {
 	}
 }
 
-// denseSizes returns the size of a module of 15 MB in functions of 250 kB, for a step of
-// that many bytes.
+// denseSizes returns the size of a module of 15 MB in functions of 250 kB, by the bytes of a step.
 func denseSizes(bytes int) []size {
 	return []size{{250_000 / bytes, 0, 60, Bounded}}
 }
@@ -201,8 +198,7 @@ func addFunc(b *Builder, m int, body ...[]byte) {
 
 func (b *Builder) i32Type() uint32 { return b.typeIndex([]ValType{I32}, nil) }
 
-// sumStack adds up n values on the stack and uses the result, so that no compiler can
-// remove them.
+// sumStack adds up n values on the stack and uses the sum, so that no compiler removes them.
 func sumStack(n int) []byte { return join(I32Const(0), repeat(n, I32Add()), GlobalSet(0)) }
 
 func nestedLoops(b *Builder, n, _ int) { addFunc(b, 0, nested(n, opLoop, nil, nil, nil)) }
@@ -324,8 +320,7 @@ func bigCustom(n, _, _ int) []byte {
 	return toolWith(func(b *Builder) { b.Custom("large", make([]byte, n)) })
 }
 
-// farSegments spreads bytes over a memory of 64 MiB, so that joining the segments would
-// produce 64 MiB.
+// farSegments spreads bytes over a memory of 64 MiB, so that joined segments would have 64 MiB.
 func farSegments(n, _, _ int) []byte {
 	const pages = 1024
 	return Tool(ToolOptions{MemoryMin: pages, Edit: func(b *Builder) {
@@ -374,8 +369,7 @@ func chainReads(b *Builder, n, m int) {
 	addFunc(b, 0, repeat(n, LocalGet(0), BrIf(0)), repeat(m, LocalGet(0), Drop()))
 }
 
-// chainLocals has n blocks in a row that branch to one place, where each of m locals has
-// two values.
+// chainLocals has n blocks in a row that branch to one place, where m locals have two values.
 func chainLocals(b *Builder, n, m int) {
 	addFunc(b, m, Block(incrementLocals(m), repeat(n, LocalGet(0), BrIf(0)), incrementLocals(m)), incrementLocals(m))
 }
@@ -418,8 +412,7 @@ func importsFuncs(n, m, _ int) []byte {
 	return Tool(ToolOptions{Imports: yieldImports(n), Edit: func(b *Builder) { emptyFuncs(b, m, 0) }})
 }
 
-// importsCalls calls the last of n imports m times; the engine searches the imports from
-// the first on.
+// importsCalls calls the last of n imports m times; the engine searches from the first.
 func importsCalls(n, m, times int) []byte {
 	return Tool(ToolOptions{Imports: yieldImports(n), Edit: func(b *Builder) {
 		for range times {
@@ -542,7 +535,7 @@ func growTable(n int) (int, []byte) {
 	return 0, join(RefNull(FuncRef), I32Const(int32(n)), TableGrow(0), Drop())
 }
 
-// fillMemory and copyMemory write n pages with each instruction.
+// fillMemory and copyMemory return n pages, and code that writes them with one instruction.
 func fillMemory(n int) (int, []byte) {
 	return n, join(I32Const(0), I32Const(0), I32Const(int32(n*wasm.PageBytes)), MemoryFill())
 }

@@ -54,46 +54,30 @@ type Segment struct {
 	Bytes  []byte
 }
 
-// ToolOptions holds the differences between a tool module and one that returns "ok". The
-// zero value has none.
+// ToolOptions holds the content of a tool module. The zero value is a tool that returns "ok".
 type ToolOptions struct {
-	// Call is the body of call. It finds its arguments in the Param locals and leaves an
-	// i32: the address of a result<output, error>. Nil is ReturnOK("ok").
-	Call []byte
-	// Locals holds the types of more locals of Call, from FirstLocal on.
-	Locals []ValType
-	// Imports get the function indices 0, 1, ... in their order.
-	Imports []Import
-	// Describe is the body of describe, which leaves the address of a pointer and a
-	// length. Nil returns the manifest.
+	// Call is the body of call. It finds its arguments in the Param locals and leaves an i32: the
+	// address of a result<output, error>. Nil is ReturnOK("ok").
+	Call    []byte
+	Locals  []ValType // types of more locals of Call, from FirstLocal on
+	Imports []Import  // imported functions, with the indices 0, 1, ...
+	// Describe is the body of describe, which leaves the address of a pointer and a length. Nil
+	// returns the manifest.
 	Describe []byte
-	// Realloc is the body of cabi_export_realloc, whose parameters are locals 0 to 3: old
-	// pointer, old size, alignment, new size. Nil is an allocator that never frees and
-	// that grows the memory when it must.
-	Realloc []byte
-	// NoRealloc leaves cabi_export_realloc out.
-	NoRealloc bool
-	// Initialize, unless nil, is the body of _initialize.
-	Initialize []byte
-	// PostCall, unless nil, is the body of cabi_post_...#call; local 0 is the
-	// address that call returned.
-	PostCall []byte
-	// Manifest is the JSON of describe and of the custom section. Empty is the constant
-	// Manifest.
-	Manifest string
-	// NoSection leaves out the custom section stockade-tool.
-	NoSection bool
-	// Version is that of the interface in the names of the exports. Empty is
-	// wasm.NativeVersion.
-	Version string
-	// MemoryMin and MemoryMax are in pages. 0 is as many as needed, and no maximum.
-	MemoryMin, MemoryMax int
-	// NoMemory leaves the export of the memory out.
-	NoMemory bool
-	// Data is written to the memory in addition to the manifest.
-	Data []Segment
-	// Edit, unless nil, is called last, after everything above was added.
-	Edit func(*Builder)
+	// Realloc is the body of cabi_export_realloc, whose parameters are locals 0 to 3: old pointer,
+	// old size, alignment, new size. Nil is an allocator that never frees.
+	Realloc    []byte
+	NoRealloc  bool   // leave out cabi_export_realloc
+	Initialize []byte // body of _initialize; nil: it is left out
+	PostCall   []byte // body of cabi_post_...#call, whose local 0 is the address that call returned; nil: left out
+	Manifest   string // JSON of describe and of the custom section; empty: the constant Manifest
+	NoSection  bool   // leave out the custom section stockade-tool
+	Version    string // version of the interface in the names of the exports; empty: wasm.NativeVersion
+
+	MemoryMin, MemoryMax int            // pages of the memory; 0: as many as needed, and no maximum
+	NoMemory             bool           // leave out the export of the memory
+	Data                 []Segment      // initial contents of the memory, in addition to the manifest
+	Edit                 func(*Builder) // called last, after everything above was added; nil: nothing is called
 }
 
 // CallFunc returns the function index of call in the module that Tool assembles, for a
@@ -221,7 +205,7 @@ const (
 	ErrorIO           = 4
 	ErrorParse        = 5
 	ErrorUnavailable  = 6
-	ErrorCancelled    = 7 // without a text
+	ErrorCancelled    = 7 // an error without a text
 	ErrorFailed       = 8
 )
 
@@ -231,9 +215,8 @@ const (
 	ContentBytes = 36 // the largest case is resource
 )
 
-// OKResult returns the memory image of a result that holds one text and, unless
-// structured is empty, a structured value. It must be placed at base, which is a multiple
-// of 4.
+// OKResult returns the memory image of a result that holds one text and, unless structured is
+// empty, a structured value. It must be placed at base, which is a multiple of 4.
 func OKResult(base uint32, text, structured string) []byte {
 	list := base + resultBytes
 	texts := list + ContentBytes
@@ -261,15 +244,13 @@ func ReturnImage(image []byte) []byte {
 }
 
 // ReturnWords is ReturnImage of 32-bit words, for results that are wrong in some field.
-// The words of a good one are: 0, list pointer, list length, 0 or 1, structured pointer,
-// structured length.
+// Good words are: 0, list pointer and length, 0 or 1, structured pointer and length.
 func ReturnWords(words ...uint32) []byte { return ReturnImage(le32(words...)) }
 
 // ReturnOK returns a body that succeeds with a text.
 func ReturnOK(text string) []byte { return ReturnImage(OKResult(ScratchBase, text, "")) }
 
-// ReturnStructured returns a body that succeeds with a text and a structured value in
-// JSON.
+// ReturnStructured returns a body that succeeds with a text and a structured value in JSON.
 func ReturnStructured(text, structured string) []byte {
 	return ReturnImage(OKResult(ScratchBase, text, structured))
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// providerName marks provider data of this package.
+// providerName marks the provider data of this package.
 const providerName = "openai-responses"
 
 // create sends the request, with all optional fields that were not refused before.
@@ -50,11 +50,11 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 	}
 }
 
-// dropOptional drops an optional field or reasoning that the error may be about, and
-// reports whether the request has changed and can be sent again. Models that do not think
-// take no summary and encrypt nothing. OpenAI gives summaries only to verified
-// organizations, and one account cannot read what another has encrypted. LiteLLM refuses
-// fields that the model behind it does not know.
+// dropOptional drops an optional field or reasoning that the error may be about. It reports
+// whether the request has changed and can be sent again. Models that do not think take no
+// summary and encrypt nothing. OpenAI gives summaries only to verified organizations, and one
+// account cannot read what another has encrypted. LiteLLM refuses fields that the model behind
+// it does not know.
 func (m *Model) dropOptional(err error, wire sdk.CreateResponseRequest, entries []*llm.Entry) bool {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
 	if !ok || failure.Code == llm.ContextExceeded || failure.Status != http.StatusBadRequest && failure.Status != http.StatusUnprocessableEntity && failure.Status != http.StatusNotFound {
@@ -82,11 +82,11 @@ func (m *Model) dropOptional(err error, wire sdk.CreateResponseRequest, entries 
 	return true
 }
 
-// refusedReasoning is the set of reasoning items that the server has refused. New reasoning
-// is still sent.
+// refusedReasoning is the set of reasoning items that the server has refused. New reasoning is
+// still sent.
 type refusedReasoning struct {
-	mu    sync.Mutex
-	items map[[32]byte]bool // by SHA-256
+	mu    sync.Mutex        // guards items
+	items map[[32]byte]bool // SHA-256 of each item
 }
 
 func (f *refusedReasoning) count() int {
@@ -124,8 +124,8 @@ func (f *refusedReasoning) add(entries []*llm.Entry, model string) bool {
 // placeholderMessage returns the item in whose place the conversation is spliced.
 func placeholderMessage() sdk.ResponseInputMessage { return message("user", provider.Placeholder()) }
 
-// requestTemplate returns the request with a placeholder for its items, and without
-// optional fields that may be refused.
+// requestTemplate returns the request with a placeholder for its items, and without optional
+// fields that may be refused.
 func (m *Model) requestTemplate(req llm.Request) sdk.CreateResponseRequest {
 	yes, no := true, false
 	wire := sdk.CreateResponseRequest{
@@ -144,9 +144,9 @@ func (m *Model) requestTemplate(req llm.Request) sdk.CreateResponseRequest {
 	return wire
 }
 
-// cacheKey returns a key for the server's cache of prompts. It is the same for all requests
-// of a conversation, and differs between conversations that begin with the same
-// instructions: it is a hash of the texts up to the first message of the user.
+// cacheKey returns a key for the server's cache of prompts. It is the same for all requests of a
+// conversation, and differs between conversations that begin with the same instructions: it is a
+// hash of the texts up to the first message of the user.
 func cacheKey(entries []*llm.Entry) string {
 	sum := sha256.New()
 	for _, e := range entries {
@@ -204,7 +204,7 @@ func message(role string, content any) sdk.ResponseInputMessage {
 	return sdk.ResponseInputMessage{Type: "message", Role: role, Content: content}
 }
 
-// content returns a text and its attachments: as a string if there is no image.
+// content returns a text and its attachments: as a string if no attachment is an image.
 func content(text string, shown []provider.ImageOrText) any {
 	texts, images := []string{text}, false
 	parts := []any{sdk.ResponseInputText{Type: "input_text", Text: text}}
@@ -224,13 +224,12 @@ func content(text string, shown []provider.ImageOrText) any {
 	return strings.Join(texts, "\n")
 }
 
-// reasoning is a reasoning item as it is stored in provider data: the fields that the API
-// takes back.
+// reasoning is a reasoning item in the form of provider data: the fields that the API takes back.
 type reasoning struct {
 	Type             string          `json:"type"`
 	ID               string          `json:"id,omitempty"`
 	Summary          json.RawMessage `json:"summary"`
-	Content          json.RawMessage `json:"content,omitempty"` // of servers that do not encrypt reasoning
+	Content          json.RawMessage `json:"content,omitempty"` // set by servers that do not encrypt reasoning
 	EncryptedContent string          `json:"encrypted_content,omitempty"`
 }
 
@@ -243,7 +242,7 @@ func reasoningItem(data *llm.ProviderData, model string) []byte {
 	return data.Data
 }
 
-// phase is the provider data of a text.
+// phase is the provider data of a text: the phase of the answer to which the text belongs.
 type phase struct {
 	Phase string `json:"phase"`
 }

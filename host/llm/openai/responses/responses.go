@@ -1,7 +1,7 @@
-// Package responses is the provider for OpenAI's Responses API, in which OpenAI's newer
-// models can both think and call tools.
+// Package responses is the provider for OpenAI's Responses API, in which OpenAI's newer models can
+// both think and call tools.
 //
-// [New] returns a [Model]. The model makes one streaming request of canonical messages, and
+// [New] returns a [Model]. For each streaming request of canonical messages, the model yields
 // deltas of the answer. The types of the request come from go-openai:
 //
 //   - request.go encodes a conversation as items. Each item is encoded once. It also drops
@@ -28,15 +28,14 @@ type Model struct {
 	provider.Client
 	transcript llm.Transcript
 	images     provider.RefusedImages
-	// refused holds reasoning that the server, or the model behind it, has refused. The flags
-	// are set after it has refused to send summaries, to send encrypted reasoning, or to take
-	// a cache key. Neither is sent or asked for again.
-	refused                            refusedReasoning
+	refused    refusedReasoning // reasoning that the server has refused, and that is not sent again
+	// The flags are set after the server has refused to send summaries, to send encrypted
+	// reasoning, or to take a cache key. Then these are not asked for or sent again.
 	noSummary, noEncrypted, noCacheKey atomic.Bool
 }
 
-// New returns a model. It does not connect and returns no error: with options that cannot
-// work, each Stream returns an error.
+// New returns a model. It does not connect and returns no error: with options that cannot work,
+// each Stream returns an error.
 func New(opts provider.Options) *Model {
 	defaults := openai.Defaults
 	defaults.StripSuffixes = []string{"/responses"}

@@ -12,11 +12,11 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// maxItems limits the items of an answer. An [llm.Reply] has no room for more.
+// maxItems limits the items of an answer; more are an error. An [llm.Reply] has no room for more.
 const maxItems = 2000
 
-// The wire format of servers. A field that differs from server to server is raw
-// JSON: a bad value is ignored, and the rest of the answer is kept.
+// event is an event of the stream. A field that differs from server to server is raw JSON: a bad
+// value is ignored, and the rest of the answer is kept.
 type event struct {
 	Object       json.RawMessage `json:"object"`
 	Type         json.RawMessage `json:"type"`
@@ -64,11 +64,11 @@ type response struct {
 
 // itemState is the state of an item of the answer.
 type itemState struct {
-	call       int    // position among the calls; -1: not a call
+	call       int    // position among the calls; -1: it is no call
 	hasContent bool   // some of its text or arguments has come
 	raw        bool   // its reasoning comes unabridged, not as a summary
-	summary    string // index of the last part of its summary
-	done       bool   // its last event has come
+	summary    string // index of the latest part of its summary
+	done       bool   // the event that ends it has come
 }
 
 // decoder makes deltas of events.
@@ -77,12 +77,12 @@ type decoder struct {
 	model string
 	yield func(llm.Delta) bool
 
-	items         map[string]*itemState // by output index and by item id
-	count         int                   // number of items
-	last          *itemState            // item of the last event
-	calls         int                   // number of calls
-	lastText      *itemState            // item whose text came last and may continue; nil: none
-	lastReasoning *itemState            // item whose reasoning came last and may continue; nil: none
+	items         map[string]*itemState // states of the items, by output index and by item id
+	count         int                   // number of items so far
+	last          *itemState            // item of the latest event
+	calls         int                   // number of calls so far
+	lastText      *itemState            // item with the latest text, which may continue; nil: none
+	lastReasoning *itemState            // item with the latest reasoning, which may continue; nil: none
 	stopped       bool                  // yield has returned false
 }
 
@@ -113,8 +113,8 @@ func (d *decoder) decode(x *provider.Exchange) error {
 // send yields a delta.
 func (d *decoder) send(delta llm.Delta) { d.stopped = d.stopped || !d.yield(delta) }
 
-// event handles one event. At the end of the answer it returns the last delta. Unknown
-// events are ignored, as the API asks.
+// event handles one event. At the end of the answer it returns the last delta, with a finish
+// reason. Unknown events are ignored, as the API asks.
 func (d *decoder) event(e event, line []byte) (finish llm.Delta, err error) {
 	switch typ := sdk.ResponseStreamEventType(provider.ScalarText(e.Type)); typ {
 	case sdk.ResponseStreamEventOutputItemAdded, sdk.ResponseStreamEventOutputItemDone:
@@ -159,8 +159,8 @@ func (d *decoder) event(e event, line []byte) (finish llm.Delta, err error) {
 	return llm.Delta{}, nil
 }
 
-// state returns the state of the item with the index, or else with the id. A server that
-// sends neither means the last item, unless the event begins a new item.
+// state returns the state of the item with the index, or else with the id. A server that sends
+// neither means the item of the latest event, unless the event begins a new item.
 func (d *decoder) state(index, id json.RawMessage, begins bool) (*itemState, error) {
 	var keys []string
 	if n, err := strconv.Atoi(provider.ScalarText(index)); err == nil {
@@ -227,8 +227,9 @@ func (d *decoder) text(s *itemState, text string) {
 	d.send(llm.Delta{Text: text})
 }
 
-// reason sends a piece of reasoning. If an item has both a summary and raw reasoning, only
-// the one that comes first is sent. Parts of a summary are separated by an empty line.
+// reason sends a piece of reasoning. If an item has both a summary and raw reasoning, only the one
+// that comes first is sent. Parts of a summary, by their index summary, are separated by an empty
+// line.
 func (d *decoder) reason(s *itemState, text string, raw bool, summary string) {
 	if text == "" || s.hasContent && s.raw != raw {
 		return
@@ -249,8 +250,8 @@ func (d *decoder) arguments(s *itemState, text string) {
 	d.send(llm.Delta{Calls: []llm.CallDelta{{Index: s.call, Arguments: text}}})
 }
 
-// item handles an item at its beginning or at its end. A server that sends no pieces sends
-// only the item.
+// item handles an item at its beginning, or with done at its end. A server that sends no pieces
+// sends only the item.
 func (d *decoder) item(s *itemState, i item, done bool) error {
 	if s.done {
 		return nil
@@ -325,7 +326,8 @@ func textsOf(raw json.RawMessage) []string {
 	return texts
 }
 
-// end handles the event at the end of an answer.
+// end handles the event at the end of an answer. It returns the last delta, or an error if the
+// answer has failed.
 func (d *decoder) end(typ sdk.ResponseStreamEventType, raw json.RawMessage) (llm.Delta, error) {
 	var r response
 	_ = json.Unmarshal(raw, &r) // fields that do not fit stay empty
