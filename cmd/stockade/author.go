@@ -187,8 +187,7 @@ func runToolPack(ctx context.Context, a *app, file, out, describe string) error 
 	return showPacked(a.s, packed)
 }
 
-// importsHint adds a hint to the error of a module that was refused because of its
-// imports.
+// importsHint adds a hint to the error of a module that was refused because of its imports.
 func importsHint(err error) error {
 	refused, ok := errors.AsType[*admit.RefusedError](err)
 	if !ok || !strings.Contains(refused.Why, "none of its tools asks for") {

@@ -107,9 +107,8 @@ type request struct {
 	call tool.Call
 }
 
-// callTarget returns the tools to call, with their mounts and the tool's name: built-in
-// tools see the workspace, and a module named by its path only sees the directories of
-// --mount.
+// callTarget returns the tools to call, with their mounts and the tool's name: built-in tools
+// see the workspace, and a module named by its path only sees the directories of --mount.
 func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []policy.Mount, string, error) {
 	file, inner, isFile := registry.SplitPath(name)
 	if !isFile {
@@ -174,9 +173,8 @@ func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// namedHint returns a hint for a value without a name: it shows the value with the name
-// of the first required argument that is missing, or of the first argument if none is
-// required.
+// namedHint returns a hint for a value without a name: it shows the value with the name of the
+// first required argument that is missing, or of the first argument if none is required.
 func namedHint(entry *tool.Entry, args []string, value string) string {
 	if entry == nil {
 		return "`stockade tool list` shows the tools"
@@ -283,8 +281,7 @@ func (a *app) printNotes(text string) {
 // maxErrorLines limits the lines shown of the output of a failed tool.
 const maxErrorLines = 12
 
-// lastLines returns the end of a long text: the crash of a guest can print hundreds of
-// lines.
+// lastLines returns the end of a long text: the crash of a guest can print hundreds of lines.
 func (a *app) lastLines(text string) string {
 	lines := strings.Split(text, "\n")
 	if a.flags.verbose || len(lines) <= maxErrorLines {

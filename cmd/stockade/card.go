@@ -21,9 +21,8 @@ import (
 )
 
 // card shows a module that waits for a yes. Together with the question it takes at most
-// cardRows rows, with everything that a person needs to decide; the rest is behind "?".
-// Text of the module stands behind a bar. Only checked names of the module stand in rows
-// of ours.
+// cardRows rows, with everything that a person needs to decide; the rest is behind "?". Text
+// of the module stands behind a bar. Only checked names of the module stand in rows of ours.
 type card struct {
 	review *registry.Review
 	width  int
@@ -39,8 +38,7 @@ const (
 	titleColumns = 11
 )
 
-// short returns the card before "?" is pressed. It ends with a blank row if there is
-// room.
+// short returns the card before "?" is pressed. It ends with a blank row if there is room.
 func (c card) short() string {
 	r, w := c.review, registry.WantsOf(c.review.Record.Manifest)
 	signed := terminal.Wrap(signedBy(r.Verdict), c.width-titleColumns-4)

@@ -404,8 +404,7 @@ func checkNetwork(_ context.Context, a *app) finding {
 	return okFinding("the internet is reached without a proxy")
 }
 
-// checkSecrets counts the names of secrets. It reads no value, and asks for no
-// passphrase.
+// checkSecrets counts the names of secrets. It reads no value, and asks for no passphrase.
 func checkSecrets(ctx context.Context, a *app) finding {
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, errors.New("it does not answer"))
 	defer cancel()

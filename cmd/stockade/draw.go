@@ -22,9 +22,8 @@ func (a *app) drawsInPlace() bool {
 // plain reports whether nothing may move on the terminal, as a screen reader requires.
 func (a *app) plain() bool { return a.flags.plain || a.Config.UI.Plain }
 
-// runUI runs the terminal of package tui until the person leaves. If prompts cannot be
-// typed, only answers, ed is nil and do is called once. first is the first prompt; it may
-// be empty.
+// runUI runs the terminal of package tui until the person leaves. If prompts cannot be typed,
+// only answers, ed is nil and do is called once. first is the first prompt; it may be empty.
 func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first string, do func(ctx context.Context, typed string) (leave, failed bool)) error {
 	a := t.a
 	shown := t.transcriptOptions()

@@ -39,8 +39,7 @@ func (t topic) text() string {
 // topics returns the topics of the help, sorted by name.
 func topics() []topic { return pagesIn("help") }
 
-// toolPages returns the pages of the built-in tools, which are generated from their
-// manifests.
+// toolPages returns the pages of the built-in tools, which are generated from their manifests.
 func toolPages() []topic { return pagesIn("help/tools") }
 
 // maxTitle limits the bytes of a page that are read for its first line: this happens for
@@ -77,8 +76,7 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	help := &cobra.Command{
 		Use: "help [TOPIC | COMMAND]", Short: "Show a topic, or the help of a command",
 		Example: "  stockade help\n  stockade help policy\n  stockade help session list",
-		// Help needs no setting except ui.plain, and must work if the settings have a
-		// mistake.
+		// Help needs no setting except ui.plain, and must work if the settings have a mistake.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.trust = trustSkip
 			_ = a.open(cmd.Context())
@@ -135,8 +133,7 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	return help
 }
 
-// listGap matches a line of a list up to the text about the name: indentation, name and
-// gap.
+// listGap matches a line of a list up to the text about the name: indentation, name and gap.
 var listGap = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *\S.*?\S {2,}`) })
 
 // wrapHanging wraps lines that are wider than so many columns. A line of a list continues

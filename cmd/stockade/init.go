@@ -335,8 +335,7 @@ func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what
 	return max(slices.IndexFunc(choices, func(c prompt.Choice) bool { return c.Letter == letter }), 0), err
 }
 
-// typedLine reads lines until means accepts a line, and returns the value that means
-// returned.
+// typedLine reads lines until means accepts a line, and returns the value that means returned.
 func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, what string, means func(line string) (string, error)) (string, error) {
 	terminal.FlushInput(in)
 	for {

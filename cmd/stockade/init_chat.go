@@ -21,9 +21,8 @@ Write what you have seen and nothing that you guess, and nothing that holds for 
 Look at the files that build the project, at its directories and at some of its code. Change with file_edit only what is wrong or missing, and say in a few words what that was. If nothing is, say so and change nothing.`
 )
 
-// initProject asks the model to write AGENTS.md, or to revise it. The offline model
-// cannot do that: for it the program writes the file from the visible structure of the
-// project.
+// initProject asks the model to write AGENTS.md, or to revise it. The offline model cannot do
+// that: for it the program writes the file from the visible structure of the project.
 func (t *conversation) initProject(ctx context.Context, arg string) error {
 	path := filepath.Join(t.a.Workspace, instructions.Names[0])
 	_, err := os.Lstat(path)

@@ -39,8 +39,7 @@ func instructionsText(f instructions.File, again bool) string {
 	return text
 }
 
-// checkBrief prints a note if this event tells the model about a changed file of
-// instructions.
+// checkBrief prints a note if this event tells the model about a changed file of instructions.
 func (t *conversation) checkBrief(e session.Event) {
 	if m, ok := e.Message(); ok && e.Type == session.TypeMessage {
 		if _, ok := m.Brief(); ok {

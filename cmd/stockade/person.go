@@ -50,9 +50,8 @@ func (t *conversation) callWithResult(ctx context.Context, result *tool.Result, 
 	}
 }
 
-// shell runs a command that the person typed after an exclamation mark: a call of the
-// tool bash under its usual rules. The next prompt tells the model the command and its
-// output.
+// shell runs a command that the person typed after an exclamation mark: a call of the tool
+// bash under its usual rules. The next prompt tells the model the command and its output.
 func (t *conversation) shell(ctx context.Context, command string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		command = strings.TrimSpace(command)
@@ -85,8 +84,7 @@ func (t *conversation) recordCommand(command, wrote string, result llm.Message) 
 	t.ranCommands = t.ranCommands[max(len(t.ranCommands)-maxRanCommands, 0):]
 }
 
-// restoreCommands does the same for commands that the person ran before leaving the
-// session.
+// restoreCommands does the same for commands that the person ran before leaving the session.
 func (t *conversation) restoreCommands(asides []agent.PersonCall) {
 	for _, a := range asides {
 		var args struct {

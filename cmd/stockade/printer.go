@@ -79,8 +79,7 @@ func (p *printer) print(parts []transcript.Part) {
 }
 
 // answer prints a piece of the answer. A terminal gets the finished rows at once. Other
-// outputs get the whole answer at the end of the step, because a piece may still become
-// void.
+// outputs get the whole answer at the end of the step, because a piece may still become void.
 func (p *printer) answer(text string) {
 	if !p.s.outTTY {
 		p.held.WriteString(text)

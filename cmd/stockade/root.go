@@ -142,9 +142,8 @@ func jsonError(s *stdio, err error) error {
 // twentieth of the start time.
 var standalone = map[string]func(*app) *cobra.Command{"run": newRunCmd, "chat": newChatCmd, "call": newCallCmd, "version": newVersionCmd}
 
-// standaloneCommand returns the name of the standalone command in args, after flags that
-// all commands have. It is empty for other commands, and for --help, which lists all
-// commands.
+// standaloneCommand returns the name of the standalone command in args, after flags that all
+// commands have. It is empty for other commands, and for --help, which lists all commands.
 func standaloneCommand(args []string) string {
 	for i := 0; i < len(args); i++ {
 		switch args[i] {

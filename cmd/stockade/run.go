@@ -284,8 +284,7 @@ func (t *conversation) noteDenied() bool {
 	return denied != nil
 }
 
-// endError returns the error of a turn that ended without an answer; nil if it was
-// answered.
+// endError returns the error of a turn that ended without an answer; nil if it was answered.
 func (t *conversation) endError(end session.TurnEnded) error {
 	goOn := "go on with `stockade session resume " + t.Log.ID() + "`"
 	if t.chat {

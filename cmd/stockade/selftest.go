@@ -264,8 +264,7 @@ func verdict(r selftest.Result) string {
 	return "FAIL"
 }
 
-// attackJSON is an attack in the output of `selftest --json`. It is a documented
-// contract.
+// attackJSON is an attack in the output of `selftest --json`. It is a documented contract.
 type attackJSON struct {
 	Name       string `json:"name"`
 	Area       string `json:"area"`

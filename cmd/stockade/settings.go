@@ -14,9 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// Variables for tests: the place of the administrator's policy, and a function that
-// returns the home directory of the user's account. If accountHome is nil, the system is
-// asked.
+// Variables for tests: the place of the administrator's policy, and a function that returns
+// the home directory of the user's account. If accountHome is nil, the system is asked.
 var (
 	adminPolicyPlace = policyfile.Administrator
 	accountHome      func() string

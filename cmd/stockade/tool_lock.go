@@ -114,9 +114,8 @@ func runToolLock(a *app, names []string, remove bool) error {
 	return nil
 }
 
-// askProject asks about modules of a project that the person has not agreed to, if the
-// command may ask. Nothing is fetched before the yes. Without a yes these modules are not
-// offered.
+// askProject asks about modules of a project that the person has not agreed to, if the command
+// may ask. Nothing is fetched before the yes. Without a yes these modules are not offered.
 func (a *app) askProject(ctx context.Context, p *registry.Project) error {
 	if p.Empty() { // most projects are: this saves reading the records
 		return nil

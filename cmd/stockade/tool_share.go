@@ -137,8 +137,7 @@ func readKey(path string) (sign.PrivateKey, error) {
 	return k, nil
 }
 
-// readPacked reads a module that can be shared: it must describe itself without being
-// run.
+// readPacked reads a module that can be shared: it must describe itself without being run.
 func (a *app) readPacked(ctx context.Context, file string) (*tool.Module, tool.Manifest, error) {
 	mod, err := registry.ReadModule(file)
 	if err != nil {

@@ -126,8 +126,7 @@ func refusedHint(err error) string {
 	return ""
 }
 
-// runAdvice returns advice for a module of a kind that does not run; empty: there is
-// none.
+// runAdvice returns advice for a module of a kind that does not run; empty: there is none.
 func runAdvice(e *admit.KindError) string {
 	const build = "build it as a program for WASI preview 1 (wasm32-wasip1 in Rust, GOOS=wasip1 in Go), or with the interface of `stockade help abi`"
 	switch {

@@ -40,8 +40,7 @@ type patchResult struct {
 	SHA256 map[string]string `json:"sha256"` // by path: of the new content of each file that exists afterwards
 }
 
-// patchStep is the change of one file. All steps are prepared before the first is carried
-// out.
+// patchStep is the change of one file. All steps are prepared before the first is carried out.
 type patchStep struct {
 	patch.File
 	loc, dest location    // dest is the file after a move; without a move it is loc
@@ -356,8 +355,7 @@ func (t *textFile) changesOf(h patch.Hunk, at int) (changes []change) {
 	return changes
 }
 
-// explainNoMatch returns the end of an error: the probable reason why a hunk does not
-// fit.
+// explainNoMatch returns the end of an error: the probable reason why a hunk does not fit.
 func (t *textFile) explainNoMatch(h patch.Hunk, old []string, from int) string {
 	var added []string
 	for _, line := range h.Lines {

@@ -72,8 +72,7 @@ func writeHunk(out *strings.Builder, content []byte, group []hunk, shift int) (g
 	return grown
 }
 
-// span returns the range of a hunk in the form of diff. An empty range names the line
-// before.
+// span returns the range of a hunk in the form of diff. An empty range names the line before.
 func span(first, n int) string {
 	if n == 0 {
 		return fmt.Sprintf("%d,0", first)

@@ -347,8 +347,7 @@ func lookalikeNote(content []byte, what, want string) string {
 	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, wanted, []rune(wanted))
 }
 
-// maxLookalikeBytes limits the bytes of a file that are compared by appearance, which is
-// slow.
+// maxLookalikeBytes limits the bytes of a file that are compared by appearance, which is slow.
 const maxLookalikeBytes = 1 << 20
 
 // character matches a character with its accents.

@@ -218,8 +218,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	return out, nil
 }
 
-// footer returns the line below a page. A raw page has none, as it would be part of the
-// text.
+// footer returns the line below a page. A raw page has none, as it would be part of the text.
 func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely string) string {
 	var notes []string
 	if out.NextOffset > 0 {

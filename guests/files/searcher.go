@@ -50,8 +50,7 @@ type searcher struct {
 	contextBefore []grepLine
 }
 
-// grepLine is a line of context before a match. It is printed only together with the
-// match.
+// grepLine is a line of context before a match. It is printed only together with the match.
 type grepLine struct {
 	number uint64
 	text   string

@@ -31,8 +31,7 @@ type walker struct {
 	seen    int // number of entries so far
 }
 
-// checkSearchable returns an error if the location is inside a directory of version
-// control.
+// checkSearchable returns an error if the location is inside a directory of version control.
 func checkSearchable(l location) error {
 	for part := range strings.SplitSeq(l.abs, string(os.PathSeparator)) {
 		if slices.Contains(versionControl, part) {

@@ -115,8 +115,7 @@ type hostArgs struct {
 	Path    string `json:"path,omitempty" desc:"A file or directory to look at." default:"."`
 }
 
-// hostResult has one field for each import. Errors has the texts of the errors, by
-// import.
+// hostResult has one field for each import. Errors has the texts of the errors, by import.
 type hostResult struct {
 	Cancelled   bool              `json:"cancelled"`
 	Fetch       *fetchResult      `json:"fetch,omitempty"`

@@ -65,8 +65,7 @@ func wholeRunes(body []byte) int {
 	return len(body)
 }
 
-// metaCharset returns the encoding that the head of a page declares; empty: it declares
-// none.
+// metaCharset returns the encoding that the head of a page declares; empty: it declares none.
 func metaCharset(head []byte) string {
 	s := scanner{src: head}
 	for {

@@ -2,8 +2,7 @@ package main
 
 import "strings"
 
-// element is an HTML element that this package knows. The zero value is any other
-// element.
+// element is an HTML element that this package knows. The zero value is any other element.
 type element uint8
 
 // The elements, in the order of elementNames.

@@ -14,8 +14,7 @@ import (
 // maxAPIError limits the characters of an engine's error message that are passed on.
 const maxAPIError = 200
 
-// apiError returns ": " and the error message in an answer of an API; empty: there is
-// none.
+// apiError returns ": " and the error message in an answer of an API; empty: there is none.
 func apiError(body []byte) string {
 	var answer struct {
 		Error struct{ Code, Detail, Message any }

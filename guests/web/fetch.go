@@ -156,9 +156,8 @@ func joinNotes(notes []string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
 }
 
-// imageType returns the type of an image that a model can be shown, by its bytes: the
-// type in the headers may be wrong. The error is the reason why the body is no such
-// image.
+// imageType returns the type of an image that a model can be shown, by its bytes: the type in
+// the headers may be wrong. The error is the reason why the body is no such image.
 func imageType(resp *http.Response) (mime string, err error) {
 	info, err := picture.Look(resp.Body)
 	if err == nil && resp.Truncated {

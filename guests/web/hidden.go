@@ -24,8 +24,7 @@ const (
 	hiddenByPage                  // by its own attributes
 )
 
-// concealmentOf returns the way in which a tag, or a style sheet before it, hides its
-// element.
+// concealmentOf returns the way in which a tag, or a style sheet before it, hides its element.
 func (p *page) concealmentOf(t token) (how concealment) {
 	if p.hiddenByRule("", t.tag) {
 		how = hiddenBySheet
@@ -150,8 +149,7 @@ func isAmong(tag []byte, list string) bool {
 // voidElements lists the elements without content.
 const voidElements = " area base br col embed hr img input link meta param source track wbr "
 
-// impliedEnds lists the start tags that end an element, for elements that may lack an end
-// tag.
+// impliedEnds lists the start tags that end an element, for elements that may lack an end tag.
 var impliedEnds = map[string]string{
 	"li": " li ", "dt": " dt dd ", "dd": " dt dd ", "tr": " tr ", "td": " td th tr ", "th": " td th tr ",
 	"p": " h1 h2 h3 h4 h5 h6 hr ul ol menu pre li dt dd tr td th address article aside blockquote details div dl fieldset figcaption figure footer form header main p section table ",

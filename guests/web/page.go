@@ -13,9 +13,8 @@ import (
 // maxDepth limits the levels of nested lists that are rendered differently.
 const maxDepth = 16
 
-// page renders the visible text of an HTML document: headings, lists, tables and links as
-// in Markdown, and text between them. Its memory does not depend on how deep the document
-// nests.
+// page renders the visible text of an HTML document: headings, lists, tables and links as in
+// Markdown, and text between them. Its memory does not depend on how deep the document nests.
 type page struct {
 	out  *window
 	base *url.URL // for resolving links; nil: links are left out
@@ -83,8 +82,7 @@ func (p *page) render(src []byte) {
 	}
 }
 
-// maxAttribute limits the bytes of an attribute or a title; longer attributes are
-// ignored.
+// maxAttribute limits the bytes of an attribute or a title; longer attributes are ignored.
 const maxAttribute = 1000
 
 func (p *page) title(text []byte) {
@@ -250,9 +248,8 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// resolve returns the URL of a link in its shortest form: on the page's own server only
-// the path. It is "" for a link within the page and for other schemes than http and
-// https.
+// resolve returns the URL of a link in its shortest form: on the page's own server only the
+// path. It is "" for a link within the page and for other schemes than http and https.
 func (p *page) resolve(href string) string {
 	if p.base != nil && plainPath(href) {
 		return href
@@ -295,8 +292,7 @@ func plainPath(href string) bool {
 	return true
 }
 
-// requestBreaks asks for line ends before the next text. Within a link they become a
-// blank.
+// requestBreaks asks for line ends before the next text. Within a link they become a blank.
 func (p *page) requestBreaks(breaks int) {
 	switch {
 	case breaks == 0:
@@ -319,8 +315,7 @@ func (p *page) forceBreaks(breaks int) {
 	}
 }
 
-// chunkBytes is the number of bytes of a text that are converted at a time, to limit
-// memory.
+// chunkBytes is the number of bytes of a text that are converted at a time, to limit memory.
 const chunkBytes = 64 << 10
 
 // text writes text with entities.
@@ -407,8 +402,7 @@ func (p *page) write(text string) {
 	p.lineStarted = true
 }
 
-// writePending writes the line ends or the blank that are due, with the indentation of a
-// list.
+// writePending writes the line ends or the blank that are due, with the indentation of a list.
 func (p *page) writePending() {
 	switch {
 	case p.breaks > 0:
@@ -499,9 +493,8 @@ func (w *window) write(text string) {
 	w.buf = append(w.buf, text[:min(len(text), max(w.limit+utf8.UTFMax-len(w.buf), 0))]...)
 }
 
-// text returns the kept text in whole characters, and the offset of the text that
-// follows; 0: nothing follows. It ends at the end of a line or of a word, if there is one
-// near the end.
+// text returns the kept text in whole characters, and the offset of the text that follows; 0:
+// nothing follows. It ends at the end of a line or of a word, if there is one near the end.
 func (w *window) text() (text string, next int) {
 	start := 0
 	for start < len(w.buf) && start < utf8.UTFMax && !utf8.RuneStart(w.buf[start]) {

@@ -12,8 +12,7 @@ type scanner struct {
 	buf [maxTagName]byte
 }
 
-// maxTagName limits the names of elements that are looked up. All known names are
-// shorter.
+// maxTagName limits the names of elements that are looked up. All known names are shorter.
 const maxTagName = 16
 
 type tokenKind byte

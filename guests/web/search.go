@@ -187,8 +187,7 @@ func (e engine) secretCommand(u *url.URL) string {
 	return fmt.Sprintf("stockade secret set %s --host %s --header %s", e.secret, u.Host, e.header)
 }
 
-// checkResponse returns an error if an engine has answered with something else than
-// results.
+// checkResponse returns an error if an engine has answered with something else than results.
 func (e engine) checkResponse(resp *http.Response, u *url.URL) error {
 	message := ""
 	if resp.Status != 200 {

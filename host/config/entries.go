@@ -255,9 +255,8 @@ func (c *Config) firstKeyOf(profile string) string {
 	return ""
 }
 
-// Price returns the price of a model: the entry of prices with its name, or else the
-// longest entry with which its name begins, or else the price in [model] if that names
-// the model.
+// Price returns the price of a model: the entry of prices with its name, or else the longest
+// entry with which its name begins, or else the price in [model] if that names the model.
 func (c *Config) Price(model string) (p Price, known bool) {
 	best := ""
 	for name := range c.Prices {

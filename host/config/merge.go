@@ -105,8 +105,7 @@ func (k *key) refusal(old any, source string, user *File) string {
 	return fmt.Sprintf("%s; set it in %s or with %s", why, ownFile(user), k.env())
 }
 
-// fileRefusal returns the reason why a value was ignored that only the user's file may
-// set.
+// fileRefusal returns the reason why a value was ignored that only the user's file may set.
 func (k *key) fileRefusal(user *File) string {
 	return fmt.Sprintf("only a person decides who is reached and believed, what tools see and which key is used; set %s in %s", k.Name, ownFile(user))
 }

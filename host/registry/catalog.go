@@ -85,11 +85,10 @@ func TotalAllowance(r store.Record) (out tool.Allowance) {
 	return out
 }
 
-// Modules returns the added modules that count in a workspace, each with the reason why
-// it is not offered, if there is one. If two tools would have the same name, the tool of
-// the module that was added first is offered, and the person's own modules come before
-// those of a project. If two modules have the same name, the module of the lockfile is
-// offered.
+// Modules returns the added modules that count in a workspace, each with the reason why it is
+// not offered, if there is one. If two tools would have the same name, the tool of the module
+// that was added first is offered, and the person's own modules come before those of a
+// project. If two modules have the same name, the module of the lockfile is offered.
 //
 // A module that has been revoked since it was added is not offered. If a layer of the
 // policy decides by signers, the signatures are verified again: the signer in the user's
@@ -157,9 +156,8 @@ func TrialModule(mod *tool.Module, m tool.Manifest, allowed tool.Allowance) Adde
 	return a
 }
 
-// OnlyLocked returns the modules that the lockfile of a project names. It is an error if
-// one of them is missing, has another digest, or is switched off. hint belongs to the
-// error.
+// OnlyLocked returns the modules that the lockfile of a project names. It is an error if one
+// of them is missing, has another digest, or is switched off. hint belongs to the error.
 func OnlyLocked(modules []AddedModule, p *Project) (out []AddedModule, hint string, err error) {
 	if p.Lock == nil {
 		return nil, "`stockade tool lock NAME` writes one, with modules that you have added", fmt.Errorf("there is no %s", LockName)

@@ -172,9 +172,8 @@ func (p *Project) WhyStale(r store.Record) string {
 	return ""
 }
 
-// replaces reports whether a stored module of the lockfile takes the place of own, a
-// module of the person with the same name. The administrator's modules are never
-// replaced.
+// replaces reports whether a stored module of the lockfile takes the place of own, a module of
+// the person with the same name. The administrator's modules are never replaced.
 func (p *Project) replaces(records []store.Record, own store.Record) bool {
 	named := slices.ContainsFunc(lock.Modules(p.Lock), func(m lock.Module) bool { return m.Name == own.Name })
 	return named && own.Project == "" && !own.System && slices.ContainsFunc(records, func(r store.Record) bool {
@@ -240,9 +239,8 @@ func Verify(s *store.Store, rules *trust.Rules, r store.Record) error {
 	return err
 }
 
-// checkBase checks that the stored module is the signed module with a description added.
-// If a policy of somebody else than the user decides by signers, the record alone is no
-// proof.
+// checkBase checks that the stored module is the signed module with a description added. If a
+// policy of somebody else than the user decides by signers, the record alone is no proof.
 func checkBase(s *store.Store, r store.Record) error {
 	if r.BaseDigest == "" || r.Signer == "" {
 		return nil

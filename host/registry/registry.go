@@ -1,6 +1,5 @@
-// Package registry finds the modules that hold tools: modules that are built into the
-// program, modules that a person names by a path, and modules that people have added
-// from elsewhere.
+// Package registry finds the modules that hold tools: modules that are built into the program,
+// modules that a person names by a path, and modules that people have added from elsewhere.
 //
 // [Builtin] lists the built-in tools without touching WebAssembly: their manifests are
 // in an index that the build made. [ReadModule] reads a module by its path, and
@@ -14,11 +13,10 @@
 // then decides which added modules are offered, [ResolveNames] decides between tools
 // with the same name, and [OfferedTools] is the catalog of a run.
 //
-// Nothing here runs a tool, or grants anything: the sandbox admits modules, and the
-// policy grants what the person has allowed. The packages below have one thing each:
-// store the records, lock the format of lockfiles, source and oci fetching, sign and
-// trust signatures, description what people write about foreign modules, author the
-// building of modules.
+// Nothing here runs a tool, or grants anything: the sandbox admits modules, and the policy
+// grants what the person has allowed. The packages below have one thing each: store the
+// records, lock the format of lockfiles, source and oci fetching, sign and trust signatures,
+// description what people write about foreign modules, author the building of modules.
 package registry
 
 import (

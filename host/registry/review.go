@@ -36,8 +36,7 @@ type Reviewer struct {
 	Sandbox Sandbox
 	Trust   *trust.Rules
 	Ceiling policy.Ceiling
-	// Administrator is the name of the trust file whose publishers are the
-	// administrator's.
+	// Administrator is the name of the trust file whose publishers are the administrator's.
 	Administrator string
 	Now           func() time.Time
 	RetryRefused  bool // review modules again that were refused before, see [Reviewer.SyncSystem]
@@ -72,11 +71,10 @@ func (r *Review) IsUnchanged() bool {
 	return r.Previous != nil && r.Previous.Digest == r.Record.Digest && r.Previous.Signer == r.Record.Signer
 }
 
-// KeepsAllowance reports whether the allowances of the previous version stay: its
-// manifest says and asks for the same, and the same publisher has signed it. The bytes
-// must be equal if nobody has signed the module, or if nothing proves that it is not an
-// older version. See RATIONALE, "Why is what a module may use bound to what it says and
-// not to its version?"
+// KeepsAllowance reports whether the allowances of the previous version stay: its manifest
+// says and asks for the same, and the same publisher has signed it. The bytes must be equal if
+// nobody has signed the module, or if nothing proves that it is not an older version. See
+// RATIONALE, "Why is what a module may use bound to what it says and not to its version?"
 func (r *Review) KeepsAllowance() bool {
 	ordered := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || r.Record.BaseDigest == "" && sign.ValidVersion(r.Record.Manifest.Version))
 	return r.Previous != nil && r.Previous.Fingerprint == r.Record.Fingerprint && r.Previous.Signer == r.Record.Signer &&
@@ -208,10 +206,9 @@ func (r *Reviewer) setSigner(mod *tool.Module, v trust.Verdict) {
 	mod.Signer, mod.Namespace, mod.AdminKnowsSigner = v.Signer, v.Namespace, v.Signer != "" && v.File == r.Administrator
 }
 
-// describe adds the person's description to a module, and returns the digest that the
-// module had before (base; empty: there is no description). It refuses a module whose
-// publisher has signed a description of its own, because the signature would not cover
-// the person's.
+// describe adds the person's description to a module, and returns the digest that the module
+// had before (base; empty: there is no description). It refuses a module whose publisher has
+// signed a description of its own, because the signature would not cover the person's.
 func (r *Reviewer) describe(ctx context.Context, mod *tool.Module, q Request) (out *tool.Module, base string, err error) {
 	c := q.Candidate
 	if q.Describe == nil {
@@ -336,8 +333,7 @@ func arguments(s tool.Spec) string {
 	return s.Texts().Schema
 }
 
-// Save puts modules into the store, all or none, and removes the records that they
-// replace.
+// Save puts modules into the store, all or none, and removes the records that they replace.
 func Save(s *store.Store, reviews ...*Review) error {
 	var codes [][]byte
 	for _, r := range reviews {
@@ -396,9 +392,8 @@ type Wants struct {
 	Secrets []tool.Secret
 	Exec    bool
 	Store   bool // it wants to keep values in a session
-	// CanSendFiles is set when the module could send files away: one of its tools reads
-	// files and reaches the network, or one reads, another reaches, and both have the
-	// store.
+	// CanSendFiles is set when the module could send files away: one of its tools reads files
+	// and reaches the network, or one reads, another reaches, and both have the store.
 	CanSendFiles bool
 	// Inferred is set when the module does not declare its access: the other fields are
 	// what it could use.
@@ -542,10 +537,9 @@ func (w Wants) CheckAllowance(a tool.Allowance) error {
 // errNoModule is returned for a name that no added module has.
 var errNoModule = errors.New("there is no added module")
 
-// Find returns the index of the record that NAME or NAME:TOOL means in a workspace. It is
-// a record of the project only if the person has no module of that name, or if the
-// lockfile replaces the person's. inner is the name of the tool in its module; empty:
-// name has none.
+// Find returns the index of the record that NAME or NAME:TOOL means in a workspace. It is a
+// record of the project only if the person has no module of that name, or if the lockfile
+// replaces the person's. inner is the name of the tool in its module; empty: name has none.
 func Find(records []store.Record, name string, p *Project) (i int, inner string, err error) {
 	mod, inner, _ := strings.Cut(name, ":")
 	i = slices.IndexFunc(records, func(r store.Record) bool { return r.Name == mod && r.Project == "" })

@@ -56,8 +56,7 @@ func CheckDocumented(t testing.TB, name string, err error) {
 	}
 }
 
-// commonCodes are codes that tools need not document: of arguments, rules, disks and
-// callers.
+// commonCodes are codes that tools need not document: of arguments, rules, disks and callers.
 var commonCodes = []string{"INVALID_ARGUMENTS", "DENIED", "IO_ERROR", "TOOL_CANCELLED"}
 
 // ToolOf returns the name of the tool that a function implements, by the function's name:
@@ -74,8 +73,7 @@ func ToolOf(function any) string {
 	return b.String()
 }
 
-// CodeOf returns the code that the host makes of an error: its own code, or that of its
-// kind.
+// CodeOf returns the code that the host makes of an error: its own code, or that of its kind.
 func CodeOf(err error) string {
 	if code := tool.CodeOf(err); code != "" {
 		return code

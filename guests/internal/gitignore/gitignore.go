@@ -1,12 +1,11 @@
 // Package gitignore finds the files that .gitignore files exclude, for the guests that
 // walk the files of a project.
 //
-// It is our own matcher because the libraries for it are unmaintained, match by
-// translation to regular expressions, which gets the corner cases wrong, or are part of a
-// whole git implementation, which every module would carry. The rules are those of
-// gitignore(5). The user's own file (core.excludesFile) is not read, as it is about the
-// person and not about the project. Files outside of the grant of a call cannot be read,
-// and exclude nothing.
+// It is our own matcher because the libraries for it are unmaintained, match by translation to
+// regular expressions, which gets the corner cases wrong, or are part of a whole git
+// implementation, which every module would carry. The rules are those of gitignore(5). The
+// user's own file (core.excludesFile) is not read, as it is about the person and not about the
+// project. Files outside of the grant of a call cannot be read, and exclude nothing.
 package gitignore
 
 import (
@@ -22,8 +21,7 @@ import (
 // maxBytes limits the bytes of one file that are read.
 const maxBytes = 1 << 20
 
-// File holds the patterns of one .gitignore file, and of the files in the directories
-// above.
+// File holds the patterns of one .gitignore file, and of the files in the directories above.
 type File struct {
 	dir      string // the absolute path of its directory
 	patterns []Pattern
@@ -230,9 +228,8 @@ func (p *Pattern) Match(segments []string, isDir bool) bool {
 	return matchSegments(p.segments, segments)
 }
 
-// matchSegments matches whole paths. Only the latest "**" is ever tried again, as an
-// earlier one could not match more than it did: the time is at most the product of the
-// two lengths.
+// matchSegments matches whole paths. Only the latest "**" is ever tried again, as an earlier
+// one could not match more than it did: the time is at most the product of the two lengths.
 func matchSegments(pattern, name []string) bool {
 	p, n := 0, 0
 	retryP, retryN := -1, 0

@@ -168,8 +168,7 @@ func FormatDuration(d time.Duration) string {
 	return d.String()
 }
 
-// Text is a string that passes a check; nil: any string. write is the advice for other
-// values.
+// Text is a string that passes a check; nil: any string. write is the advice for other values.
 func Text(what, write string, check func(string) error) Kind {
 	return stringKind(what, write, func(s string) (any, error) {
 		if check != nil {

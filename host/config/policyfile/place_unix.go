@@ -16,8 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// open opens the file without blocking, and checks the opened file and the directories
-// above.
+// open opens the file without blocking, and checks the opened file and the directories above.
 func (p Place) open() (*os.File, error) {
 	dir := unix.AT_FDCWD
 	name := p.Path

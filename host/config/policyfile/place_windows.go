@@ -18,9 +18,8 @@ func administrator() Place {
 	return Place{Path: filepath.Join(dir, "Stockade", "policy.toml"), Root: dir, Owner: rootUID}
 }
 
-// open opens the file and the directory that holds the file, neither through a reparse
-// point, and checks their owners and their access control lists. Not verified: it was
-// compiled only.
+// open opens the file and the directory that holds the file, neither through a reparse point,
+// and checks their owners and their access control lists. Not verified: it was compiled only.
 func (p Place) open() (*os.File, error) {
 	if p.Root != "" {
 		dir := filepath.Dir(p.Path)

@@ -40,9 +40,8 @@ func ReadScripts(dir string, named func(file string) string) (scripts []*Script,
 	return scripts, nil
 }
 
-// Save writes the results of the last run into the file, in the place of expectations
-// that were not met. It returns the new script. changed is false if the file stays the
-// same.
+// Save writes the results of the last run into the file, in the place of expectations that
+// were not met. It returns the new script. changed is false if the file stays the same.
 func (s *Script) Save() (after *Script, changed bool, err error) {
 	before, err := os.ReadFile(s.file)
 	if err != nil {

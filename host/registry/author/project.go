@@ -30,8 +30,7 @@ const (
 // module path and part of a repository in a registry.
 var nameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)*$`) })
 
-// devices matches names of devices: Windows makes no folder of that name, and Go no
-// module.
+// devices matches names of devices: Windows makes no folder of that name, and Go no module.
 var devices = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`) })
 
 // maxName limits the name of a module of tools, in bytes.

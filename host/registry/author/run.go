@@ -52,8 +52,7 @@ type Outcome struct {
 
 // Run makes the calls of a file in a new directory and compares the results with the
 // expectations. report gets the outcome of each call when the call has ended; an outcome
-// without a tool is about the whole file. An error means that the calls could not be
-// made.
+// without a tool is about the whole file. An error means that the calls could not be made.
 func (s *Script) Run(ctx context.Context, open func(Environment) (Session, error), report func(Outcome)) (err error) {
 	s.replaces = nil
 	for _, a := range s.answers {

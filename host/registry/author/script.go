@@ -36,8 +36,7 @@ type Script struct {
 	replaces []replacement // to be applied by update
 }
 
-// section is a line that begins with a keyword, with the indented lines that belong to
-// it.
+// section is a line that begins with a keyword, with the indented lines that belong to it.
 type section struct {
 	line    int // from 1
 	end     int // the number of the first line after the section

@@ -13,8 +13,7 @@ import (
 // maxSampled limits the number of functions of a plugin in a sample.
 const maxSampled = 8
 
-// nonTools are exports that are no tools: they initialize a plugin, or compilers add
-// them.
+// nonTools are exports that are no tools: they initialize a plugin, or compilers add them.
 var nonTools = []string{"_start", "_initialize", "hs_init", "hs_exit", "__wasm_call_ctors", "__wasm_call_dtors"}
 
 // Sample returns a description of a module for a person to complete. It holds only facts
@@ -88,8 +87,7 @@ func toolExports(m *wasm.Module) (out []string) {
 	return out
 }
 
-// visibleName reports whether the name of an export can stand in a file that a person
-// copies.
+// visibleName reports whether the name of an export can stand in a file that a person copies.
 func visibleName(s string) bool {
 	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -42,8 +42,7 @@ func Modules(f *File) []Module {
 	return f.Modules
 }
 
-// decisiveKeys are the fields by which a person decides. Diff lists them before the
-// others.
+// decisiveKeys are the fields by which a person decides. Diff lists them before the others.
 var decisiveKeys = []string{"version", "wants", "needs", "signer", "keys"}
 
 // differ returns the differences between two versions of a module in words.

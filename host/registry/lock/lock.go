@@ -1,12 +1,10 @@
 // Package lock reads and writes stockade.lock, which names the modules of a project: the
-// source of each module, the hash of its bytes, the wants that were approved, and its
-// signer.
+// source of each module, the hash of its bytes, the wants that were approved, and its signer.
 //
-// The file is committed and comes with a clone, so it is as hostile as any. It grants
-// nothing, and none of its modules is fetched before a person has said yes to exactly the
-// bytes of the file: see RATIONALE, "Why does a lockfile name words and not grants?". It
-// is made for reviews: modules sorted, one key a line, and [Diff] explains a change in
-// words.
+// The file is committed and comes with a clone, so it is as hostile as any. It grants nothing,
+// and none of its modules is fetched before a person has said yes to exactly the bytes of the
+// file: see RATIONALE, "Why does a lockfile name words and not grants?". It is made for
+// reviews: modules sorted, one key a line, and [Diff] explains a change in words.
 //
 //	f, err := lock.Parse("stockade.lock", data)
 //	for _, m := range f.Modules { ... m.Source, m.Digest ... }

@@ -32,8 +32,7 @@ type Client struct {
 	// Credentials is asked when the registry of a reference wants a login. Nil: requests
 	// are anonymous, as they should be unless a person has named the registry.
 	Credentials Credentials
-	// Progress is called with the number of bytes of the module that have arrived; may be
-	// nil.
+	// Progress is called with the number of bytes of the module that have arrived; may be nil.
 	Progress func(done, total int64)
 	// Warn is called with the reason why a pull goes on without a login; may be nil.
 	Warn func(text string)
@@ -109,8 +108,7 @@ func explain(ctx context.Context, to *remote.Repository, err error) error {
 	return err
 }
 
-// shortLine returns a text of the registry as one printable line of at most 200
-// characters.
+// shortLine returns a text of the registry as one printable line of at most 200 characters.
 func shortLine(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

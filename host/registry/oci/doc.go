@@ -8,10 +8,9 @@
 // hashed. An artifact holds one module: as a layer, or as a file in the archives that are
 // the layers of an image FROM scratch.
 //
-// Signatures are found here and verified in package trust. Our signatures and those of
-// cosign 3 are referrers of the manifest, found by the API, or by a tag in registries that
-// lack the API; older versions of cosign use a tag of their own. Other forms are named and
-// not read.
+// Signatures are found here and verified in package trust. Our signatures and those of cosign
+// 3 are referrers of the manifest, found by the API, or by a tag in registries that lack the
+// API; older versions of cosign use a tag of their own. Other forms are named and not read.
 //
 // A registry is hostile: its answers are limited in size, number and time before they are
 // read. Nonsense about signatures is an error, and does not count as no signatures. The

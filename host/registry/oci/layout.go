@@ -73,8 +73,7 @@ func IsLayout(dir string) bool {
 // String returns PATH[:TAG][@sha256:HEX].
 func (l Layout) String() string { return formatReference(l.Dir, l.Tag, l.Digest) }
 
-// Pull is [Client.Pull] from a folder. It writes nothing there, and follows no link out
-// of it.
+// Pull is [Client.Pull] from a folder. It writes nothing there, and follows no link out of it.
 func (l Layout) Pull(ctx context.Context) (*Artifact, error) {
 	a, err := l.pull(ctx)
 	if err != nil {
@@ -274,8 +273,7 @@ func (f *folder) Referrers(ctx context.Context, subject ocispec.Descriptor, _ st
 	return fn(found)
 }
 
-// makeFolder opens a layout. It creates the layout first if the folder is empty or
-// missing.
+// makeFolder opens a layout. It creates the layout first if the folder is empty or missing.
 func makeFolder(dir string) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

@@ -238,8 +238,7 @@ func fetchSignatures(ctx context.Context, from readOnlyTarget, subject ocispec.D
 // the type of the configuration instead, so the empty types are among them.
 var readTypes = []string{SignatureType, sign.BundleType, cosignType, ocispec.MediaTypeEmptyJSON, ""}
 
-// isSignature reports whether the name of an artifact type looks like that of a
-// signature.
+// isSignature reports whether the name of an artifact type looks like that of a signature.
 func isSignature(kind string) bool {
 	kind = strings.ToLower(kind)
 	return slices.ContainsFunc([]string{"sig", "notary", "gpg", "pgp", "dsse"}, func(word string) bool { return strings.Contains(kind, word) })

@@ -2,9 +2,8 @@
 // sign, and the formats in which signatures come.
 //
 // A [Statement] identifies a module: the repository where it is published, its name and
-// version, the SHA-256 of its bytes and of the descriptions of its tools. A signer's keys
-// sign it as a DSSE envelope
-// (https://github.com/secure-systems-lab/dsse):
+// version, the SHA-256 of its bytes and of the descriptions of its tools. A signer's keys sign
+// it as a DSSE envelope (https://github.com/secure-systems-lab/dsse):
 //
 //	envelope, err := sign.Sign(statement, key)
 //
@@ -15,8 +14,7 @@
 // of cosign 3. They state less: the digest of an OCI manifest, and a repository or none.
 // See RATIONALE, "Why an own DSSE statement beside cosign's?".
 //
-// A key is ed25519 or ECDSA on P-256, and its kind is part of it: nothing in a file
-// chooses how a signature is verified, and the ID of a key is made from the key. Package
-// trust decides which keys belong to which publisher. This package knows no clock and no
-// files.
+// A key is ed25519 or ECDSA on P-256, and its kind is part of it: nothing in a file chooses
+// how a signature is verified, and the ID of a key is made from the key. Package trust decides
+// which keys belong to which publisher. This package knows no clock and no files.
 package sign

@@ -61,8 +61,7 @@ func Sign(st Statement, keys ...PrivateKey) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Envelope is an envelope in the right form. Only [Envelope.Verify] returns its
-// statement.
+// Envelope is an envelope in the right form. Only [Envelope.Verify] returns its statement.
 type Envelope struct {
 	message    []byte // the bytes that are signed
 	statement  Statement

@@ -173,9 +173,8 @@ func ValidID(s string) bool {
 	return (algorithm == string(Ed25519) || algorithm == string(ECDSAP256)) && isHex(hex, 32)
 }
 
-// ID returns a short name that is made from the key: its algorithm, a colon, and the
-// first 32 hex digits of the SHA-256 of its SubjectPublicKeyInfo in DER; empty for the
-// zero key.
+// ID returns a short name that is made from the key: its algorithm, a colon, and the first 32
+// hex digits of the SHA-256 of its SubjectPublicKeyInfo in DER; empty for the zero key.
 func (k PublicKey) ID() string {
 	der, err := x509.MarshalPKIXPublicKey(k.std())
 	if err != nil {

@@ -58,8 +58,7 @@ const (
 	maxRepositoryBytes = 512
 )
 
-// ValidRepository reports whether s is HOST/REPOSITORY, in lower case and at most
-// 512 bytes.
+// ValidRepository reports whether s is HOST/REPOSITORY, in lower case and at most 512 bytes.
 func ValidRepository(s string) bool {
 	host, path, _ := strings.Cut(s, "/")
 	return len(s) <= maxRepositoryBytes && ValidHost(host) && pathRE().MatchString(path)
@@ -77,8 +76,7 @@ func ValidDigest(s string) bool {
 // isHex reports whether s is n hex digits in lower case.
 func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
 
-// ValidVersion reports whether s is a semantic version without v, of at most 128
-// bytes.
+// ValidVersion reports whether s is a semantic version without v, of at most 128 bytes.
 func ValidVersion(s string) bool { return len(s) <= maxVersionBytes && versionRE().MatchString(s) }
 
 // ValidName reports whether s may be the name of a module.

@@ -108,10 +108,9 @@ func (o Options) client(base string) (*http.Client, error) {
 	return o.Client(base)
 }
 
-// NewestReference returns a reference with the tag of the newest version in the place of
-// ref; empty: no version is newer than the module. version is the module's version, used
-// if the tag of ref is no version. A pre-release counts only if the module's version is
-// one, too.
+// NewestReference returns a reference with the tag of the newest version in the place of ref;
+// empty: no version is newer than the module. version is the module's version, used if the tag
+// of ref is no version. A pre-release counts only if the module's version is one, too.
 func NewestReference(ctx context.Context, ref, version string, opts Options) (newest string, err error) {
 	r, err := oci.ParseReference(ref)
 	place, tag := oci.Scheme+r.Repository(), r.Tag

@@ -21,12 +21,10 @@ type Record struct {
 	// Name is the prefix of its tools, which are offered as NAME_tool. No two records of
 	// the same project have the same name.
 	Name string `json:"name"`
-	// Project is the workspace in which it counts, an absolute path; empty: all
-	// workspaces.
+	// Project is the workspace in which it counts, an absolute path; empty: all workspaces.
 	Project string `json:"project,omitempty"`
-	// LockSHA256 is the SHA-256 of the stockade.lock that was approved with the module,
-	// in hex; empty: no lockfile names it. System is set if it is in the administrator's
-	// folder.
+	// LockSHA256 is the SHA-256 of the stockade.lock that was approved with the module, in
+	// hex; empty: no lockfile names it. System is set if it is in the administrator's folder.
 	LockSHA256 string `json:"lock,omitempty"`
 	System     bool   `json:"system,omitempty"`
 	Stamp      string `json:"stamp,omitempty"` // of the administrator's file; changes with the file
@@ -35,8 +33,7 @@ type Record struct {
 	// signatures are bound; empty: it is from no registry.
 	Source     string `json:"source"`
 	Repository string `json:"repository,omitempty"`
-	// ManifestDigest is the digest of the OCI manifest, "sha256:HEX"; empty: there was
-	// none.
+	// ManifestDigest is the digest of the OCI manifest, "sha256:HEX"; empty: there was none.
 	ManifestDigest string `json:"manifest_digest,omitempty"`
 	// Digest is the SHA-256 of the module in hex, and Bytes its size.
 	Digest string `json:"digest"`
@@ -50,9 +47,8 @@ type Record struct {
 	// Fingerprint is that of Manifest. A change of it, or of Signer, switches the module
 	// off until it is approved again.
 	Fingerprint tool.Fingerprint `json:"fingerprint"`
-	// Signer is the publisher whose signature was verified, Namespace the namespace in
-	// which it may publish, and Keys the IDs of its keys. Empty: no known publisher has
-	// signed it.
+	// Signer is the publisher whose signature was verified, Namespace the namespace in which
+	// it may publish, and Keys the IDs of its keys. Empty: no known publisher has signed it.
 	Signer    string   `json:"signer,omitempty"`
 	Namespace string   `json:"namespace,omitempty"`
 	Keys      []string `json:"keys,omitempty"`

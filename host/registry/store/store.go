@@ -49,8 +49,7 @@ const sweepDelay = 24 * time.Hour
 // Store is a folder of modules. It is safe for concurrent use, also by several processes.
 type Store struct{ dir string }
 
-// Open returns the store in a folder. It reads nothing; the first change makes the
-// folder.
+// Open returns the store in a folder. It reads nothing; the first change makes the folder.
 func Open(dir string) *Store { return &Store{dir} }
 
 func (s *Store) indexPath() string               { return filepath.Join(s.dir, "index.json") }
@@ -275,8 +274,7 @@ func (s *Store) put(digest string, code []byte) error {
 	return os.Chmod(path, 0o444) // only against mistakes: each read checks the content
 }
 
-// read returns the bytes of a module. It is an error if their number or SHA-256 is
-// another.
+// read returns the bytes of a module. It is an error if their number or SHA-256 is another.
 func (s *Store) read(digest string, size int64) ([]byte, error) {
 	f, st, err := open(s.modulePath(digest))
 	if err != nil {

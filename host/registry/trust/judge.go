@@ -75,9 +75,8 @@ func Combine(files ...*File) *Rules {
 	return r
 }
 
-// Revokes reports whether one of these key IDs and digests is revoked. It is cheap, and
-// does not verify signatures: call [Rules.Judge] to learn whether a module still has a
-// signer.
+// Revokes reports whether one of these key IDs and digests is revoked. It is cheap, and does
+// not verify signatures: call [Rules.Judge] to learn whether a module still has a signer.
 func (r *Rules) Revokes(ids ...string) bool {
 	return slices.ContainsFunc(ids, func(s string) bool { _, yes := r.revoked[s]; return yes })
 }
@@ -108,9 +107,8 @@ func (r *Rules) Names() (names []string) {
 // Subject is the module whose signatures are judged. The caller found its facts itself:
 // it hashed the bytes, and followed the OCI manifest, if there is one, to the module.
 type Subject struct {
-	// Repository is HOST/REPOSITORY, the place where the module was found. Empty: it was
-	// found in a file; then a statement may name any repository in which its signer may
-	// publish.
+	// Repository is HOST/REPOSITORY, the place where the module was found. Empty: it was found
+	// in a file; then a statement may name any repository in which its signer may publish.
 	Repository     string
 	Name, Version  string // from its manifest
 	Digest         string // of its bytes, "sha256:HEX"
@@ -138,8 +136,7 @@ type Verdict struct {
 	Signer, File, Namespace string
 	// Keys are the IDs of the publisher's keys that signed, sorted.
 	Keys []string
-	// Issued is the latest time of their signatures; zero: unknown, as cosign states no
-	// time.
+	// Issued is the latest time of their signatures; zero: unknown, as cosign states no time.
 	Issued time.Time
 	// Unknown are keys of no publisher that have signed something, each once. Anybody can
 	// make such a key.

@@ -237,8 +237,7 @@ func isSubsequence(s, part string) bool {
 	return true
 }
 
-// listKey handles a key while the list is open. done is false if the key is not for the
-// list.
+// listKey handles a key while the list is open. done is false if the key is not for the list.
 func (e *Editor) listKey(name string) (cmd tea.Cmd, done bool) {
 	l := &e.list
 	switch name {

@@ -1,6 +1,5 @@
-// Package editor is the input line of the chat: a component for bubbletea that edits a
-// prompt of several lines, keeps a history, inserts a paste in one step and completes
-// names.
+// Package editor is the input line of the chat: a component for bubbletea that edits a prompt
+// of several lines, keeps a history, inserts a paste in one step and completes names.
 //
 // The text is a list of pieces. The cursor moves over a piece in one step. A piece is a
 // character with its marks, a tab, the end of a line, an invisible character (the screen
@@ -271,8 +270,7 @@ func (e *Editor) move(at int) {
 	e.at = min(max(at, e.textStart()), len(e.text))
 }
 
-// replace replaces pieces and moves the cursor behind the new ones. This is one step of
-// undo.
+// replace replaces pieces and moves the cursor behind the new ones. This is one step of undo.
 func (e *Editor) replace(from, to int, with []piece) {
 	if from == to && len(with) == 0 {
 		return
@@ -346,8 +344,7 @@ func (e *Editor) hasRoom(more int) bool {
 	return true
 }
 
-// paste inserts pasted text. It never sends the prompt, even if the text ends with a line
-// end.
+// paste inserts pasted text. It never sends the prompt, even if the text ends with a line end.
 func (e *Editor) paste(text string) {
 	text = strings.ToValidUTF8(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "�")
 	if text == "" || !e.hasRoom(len(text)) {

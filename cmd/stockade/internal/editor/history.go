@@ -23,9 +23,8 @@ const (
 	maxHistoryBytes = 4 << 20  // bytes of the file that are read; a larger file is shortened
 )
 
-// history holds the prompts of the past, the newest last. The file has one JSON string
-// per line. Several chats may append to it at once. Lines that cannot be read are
-// skipped.
+// history holds the prompts of the past, the newest last. The file has one JSON string per
+// line. Several chats may append to it at once. Lines that cannot be read are skipped.
 type history struct {
 	path    string // empty: the history is kept in memory only
 	loaded  bool

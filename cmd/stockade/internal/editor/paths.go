@@ -20,12 +20,11 @@ const (
 	maxIgnoreRules = 500
 )
 
-// Files returns paths below dir that begin with the directory part of prefix, for
-// completing prefix. Paths near that directory come first, have slashes, and end with a
-// slash if they are directories. Files looks at no more than 20,000 entries and does not
-// follow links. It leaves out .git, files that .gitignore files in dir exclude, and
-// entries that cannot be read. It also leaves out hidden files, unless the last part of
-// prefix begins with a dot.
+// Files returns paths below dir that begin with the directory part of prefix, for completing
+// prefix. Paths near that directory come first, have slashes, and end with a slash if they are
+// directories. Files looks at no more than 20,000 entries and does not follow links. It leaves
+// out .git, files that .gitignore files in dir exclude, and entries that cannot be read. It
+// also leaves out hidden files, unless the last part of prefix begins with a dot.
 func Files(dir, prefix string) []string {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -94,9 +94,8 @@ func (e *Editor) endSearch() {
 	e.lastAction = otherAction
 }
 
-// find shows the newest prompt that contains the query, from index from downwards. If
-// there is none, the prompt shown stays if it contains the query; otherwise none becomes
-// the notice.
+// find shows the newest prompt that contains the query, from index from downwards. If there is
+// none, the prompt shown stays if it contains the query; otherwise none becomes the notice.
 func (e *Editor) find(from int, none string) {
 	s, all := &e.search, e.history.all()
 	s.says = ""

@@ -163,8 +163,7 @@ func (s *Stream) wrapCode(runs []run) (rows []line) {
 	return rows
 }
 
-// clusters calls do with each character of a text, with its marks and its width in
-// columns.
+// clusters calls do with each character of a text, with its marks and its width in columns.
 func clusters(text string, do func(cluster string, width int)) {
 	for text != "" {
 		if text[0] < 0x80 && (len(text) == 1 || text[1] < 0x80) {

@@ -140,8 +140,7 @@ func shownDiffs(set *diff.Set) map[int]*diff.Text {
 	return out
 }
 
-// changeItem is a line about changes. If it is about a single change it has the
-// difference.
+// changeItem is a line about changes. If it is about a single change it has the difference.
 type changeItem struct {
 	diff.SummaryLine
 	textDiff *diff.Text // nil: none, or not computed
@@ -172,10 +171,9 @@ func (i changeItem) group() int {
 	return 1
 }
 
-// singleChange returns the line about the changes and the numbers of added and removed
-// lines of the file, if there is only one such line. Both are empty if the line cannot
-// stand in a row of ours, because a name contains a blank, a quotation mark or a
-// character beyond ASCII.
+// singleChange returns the line about the changes and the numbers of added and removed lines
+// of the file, if there is only one such line. Both are empty if the line cannot stand in a
+// row of ours, because a name contains a blank, a quotation mark or a character beyond ASCII.
 func (q Question) singleChange() (text, lineCounts string) {
 	if q.Changes == nil || len(q.Changes.Changes) != 1 {
 		return "", ""

@@ -72,8 +72,7 @@ func isPermanent(s policy.Scope) bool {
 	return s == policy.ScopeProject || s == policy.ScopeAlways || s == policy.ScopeKeepBelow
 }
 
-// secretText names a secret, the header that carries its value, and the hosts that
-// receive it.
+// secretText names a secret, the header that carries its value, and the hosts that receive it.
 func secretText(s tool.Secret) string {
 	header, hosts := s.Header, strings.Join(s.Hosts, ", ")
 	if header == "" {

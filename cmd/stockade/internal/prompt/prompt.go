@@ -121,8 +121,7 @@ func (p *Prompt) offered(v View) (choices []Choice, folded bool) {
 	return p.choices, folded
 }
 
-// Keys returns the row with the question and its keys, or several rows if one is too
-// narrow.
+// Keys returns the row with the question and its keys, or several rows if one is too narrow.
 func (p *Prompt) Keys(v View) []string {
 	choices, folded := p.offered(v)
 	return p.keys(v, choices, folded)

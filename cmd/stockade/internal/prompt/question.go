@@ -337,8 +337,7 @@ func (p *rowBuilder) rightAligned(style, text, right string) {
 	p.own(style, "  ", strings.TrimSpace(text+" "+right))
 }
 
-// maxBeside limits the column of a text at the right end: an eye cannot follow a longer
-// row.
+// maxBeside limits the column of a text at the right end: an eye cannot follow a longer row.
 const maxBeside = 100
 
 // askReason returns the reason for asking in a few words of ours; empty if it is obvious
@@ -422,8 +421,7 @@ func (p *rowBuilder) histories(q Question, left func() int) {
 	p.own("", "  ", "What commands read goes to the provider. After a no, git in commands finds no objects.")
 }
 
-// nothingChangedText is the text about a call without changes, by whether the call has
-// failed.
+// nothingChangedText is the text about a call without changes, by whether the call has failed.
 var nothingChangedText = map[bool]string{false: "it has changed nothing", true: "it has changed nothing: the call has failed"}
 
 // withDiffs returns q with the differences that are shown at once.
@@ -492,8 +490,7 @@ func hiddenLinesText(lines int) string {
 	return fmt.Sprintf("%d lines of it hold a known secret, which is not shown", lines)
 }
 
-// itemRows returns the rows of items, with as much of their differences as fits into
-// maxRows.
+// itemRows returns the rows of items, with as much of their differences as fits into maxRows.
 func (p *rowBuilder) itemRows(items []changeItem, titled bool, maxRows int) [][]row {
 	width, left, total := p.v.width(), maxRows, 0
 	rows, texts := make([][]row, len(items)), make([][]row, len(items))
@@ -543,8 +540,7 @@ func (p *rowBuilder) itemRows(items []changeItem, titled bool, maxRows int) [][]
 // maxTitle limits the rows of a line about changes.
 const maxTitle = 4
 
-// title returns the rows of a line about changes, with the numbers of added and removed
-// lines.
+// title returns the rows of a line about changes, with the numbers of added and removed lines.
 func (p *rowBuilder) title(i changeItem) []row {
 	words := i.Words
 	if c := counts(i.textDiff); c != "" {
@@ -562,9 +558,8 @@ func (p *rowBuilder) title(i changeItem) []row {
 	return rows
 }
 
-// sharesOf returns the largest number of rows for each text, by group, see
-// [changeItem.group]. Each new file gets a few rows for certain, unless this takes more
-// than half of all rows.
+// sharesOf returns the largest number of rows for each text, by group, see [changeItem.group].
+// Each new file gets a few rows for certain, unless this takes more than half of all rows.
 func sharesOf(items []changeItem, texts [][]row, left int) (each [2]int) {
 	var lengths [2][]int
 	for n, i := range items {

@@ -75,8 +75,7 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 	}
 }
 
-// write returns an error if the person cannot have seen the text: then nothing is
-// allowed.
+// write returns an error if the person cannot have seen the text: then nothing is allowed.
 func (t *Terminal) write(text string) error {
 	if _, err := io.WriteString(t.Out, text); err != nil {
 		return fmt.Errorf("show the question: %w", err)

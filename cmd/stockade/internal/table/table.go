@@ -191,8 +191,7 @@ func shrinkCell(cell string, width int, k kind) []string {
 	return terminal.Wrap(cell, width)
 }
 
-// middle shortens a text in its middle. It keeps the beginning and more of the end of a
-// path.
+// middle shortens a text in its middle. It keeps the beginning and more of the end of a path.
 func middle(cell string, width int) string {
 	const dots = "..."
 	begin := (width - len(dots)) / 3

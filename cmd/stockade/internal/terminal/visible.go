@@ -21,11 +21,10 @@ func Visible(text string) string {
 	return s.Visible(text)
 }
 
-// EscapeControls makes text harmless for a pipe or a file, which may be printed on a
-// terminal later. It replaces control characters, which begin escape sequences, and
-// characters that reorder text by their codes. It keeps tabs and line ends,
-// also \r\n. It also keeps characters that are only invisible, because programs read the
-// text.
+// EscapeControls makes text harmless for a pipe or a file, which may be printed on a terminal
+// later. It replaces control characters, which begin escape sequences, and characters that
+// reorder text by their codes. It keeps tabs and line ends, also \r\n. It also keeps
+// characters that are only invisible, because programs read the text.
 func EscapeControls(text string) string {
 	if plain(text) {
 		return text
@@ -46,8 +45,7 @@ func EscapeControls(text string) string {
 	return b.String()
 }
 
-// Line makes text visible in one line: line ends become \n and tabs
-// become \t.
+// Line makes text visible in one line: line ends become \n and tabs become \t.
 func Line(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Visible(text))
 }

@@ -20,10 +20,9 @@ import (
 // Part is a section of the page of a tool. Its text is visible text.
 type Part struct{ Title, Text string }
 
-// Parts returns the sections of the page of a tool, except its description; empty
-// sections are left out. Lines have at most so many columns; only a command to copy may
-// be longer. command is the beginning of a call's command line, such as "stockade call
-// grep".
+// Parts returns the sections of the page of a tool, except its description; empty sections are
+// left out. Lines have at most so many columns; only a command to copy may be longer. command
+// is the beginning of a call's command line, such as "stockade call grep".
 func Parts(spec tool.Spec, command string, columns int) (out []Part) {
 	args, whole := Arguments(spec.Parameters)
 	text := indentTable(argumentTable(args), columns)
@@ -93,8 +92,7 @@ func examples(spec tool.Spec, command string, columns int) string {
 }
 
 // Command returns a call as a command line: its arguments as NAME=VALUE if these mean the
-// same, otherwise as JSON. If the JSON cannot be a word of a shell, only the JSON is
-// returned.
+// same, otherwise as JSON. If the JSON cannot be a word of a shell, only the JSON is returned.
 func Command(command string, parameters, args json.RawMessage) string {
 	if words, ok := pairs(parameters, args); ok {
 		return strings.Join(append([]string{command}, words...), " ")
@@ -143,8 +141,7 @@ func list(lines []string, columns int) string {
 	return out.String()
 }
 
-// WrapText breaks a text into rows of at most so many columns, each behind the prefix
-// before.
+// WrapText breaks a text into rows of at most so many columns, each behind the prefix before.
 func WrapText(before, text string, columns int) string {
 	var out strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {

@@ -166,8 +166,7 @@ func oneValue(value json.RawMessage) string {
 	return humanize.JSON(value)
 }
 
-// fieldsOf yields the fields of an object in their order; none if the value is not an
-// object.
+// fieldsOf yields the fields of an object in their order; none if the value is not an object.
 func fieldsOf(object json.RawMessage) func(yield func(string, json.RawMessage) bool) {
 	return func(yield func(string, json.RawMessage) bool) {
 		if !json.Valid(object) {

@@ -93,8 +93,7 @@ func EnvelopeOf(m llm.Message) (data llm.ResultData, env Envelope, ok bool) {
 	return data, env, ok
 }
 
-// OutputText returns the part of a result that a person reads: its field output, or all
-// of it.
+// OutputText returns the part of a result that a person reads: its field output, or all of it.
 func OutputText(result json.RawMessage) string {
 	var fields struct {
 		Output *string `json:"output"`

@@ -88,8 +88,7 @@ func (t *Transcript) changeRows(c *call, context bool, mostFiles, mostLines int)
 	return rows
 }
 
-// ChangeText returns a change in one visible line. Its paths are relative to the
-// workspace.
+// ChangeText returns a change in one visible line. Its paths are relative to the workspace.
 func ChangeText(c session.Change, workspace string) string {
 	line := string(c.Kind) + " " + Relative(c.Path, workspace)
 	if c.From != "" {

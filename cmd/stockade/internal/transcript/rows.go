@@ -120,8 +120,7 @@ func (p formatter) ownRows(style, text string) (rows []string) {
 
 func (p formatter) wrap(line string) []string { return p.wrapped(line, len(hanging)) }
 
-// wrapped breaks a visible line between words. It leaves room for a prefix of so many
-// columns.
+// wrapped breaks a visible line between words. It leaves room for a prefix of so many columns.
 func (p formatter) wrapped(line string, behind int) []string {
 	if p.columns <= 0 {
 		return []string{line}
@@ -186,8 +185,7 @@ func linesOf(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// lastBytes returns the end of a text, at most maxBytes, starting at a whole
-// character.
+// lastBytes returns the end of a text, at most maxBytes, starting at a whole character.
 func lastBytes(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text

@@ -53,8 +53,7 @@ type Options struct {
 
 // Part is a piece of the display of one event. Exactly one field is set.
 type Part struct {
-	// Rows are finished rows, other than the answer. They start at the beginning of a
-	// line.
+	// Rows are finished rows, other than the answer. They start at the beginning of a line.
 	Rows []string
 	// Answer is a piece of the answer in the words of the model, or with [Options.Replay]
 	// the whole answer.
@@ -364,8 +363,7 @@ func (t *Transcript) summary() (out []string) {
 
 var busy = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` answered (429|503|529): `) })
 
-// retryText returns the reason why a request is sent again, and a text about the next
-// attempt.
+// retryText returns the reason why a request is sent again, and a text about the next attempt.
 func (t *Transcript) retryText(wait time.Duration) (why, next string) {
 	why = "the provider failed: " + terminal.Line(humanize.Clip(t.retry.Error, maxLine))
 	if m := busy().FindStringSubmatch(t.retry.Error); m != nil && !t.o.Verbose {

@@ -88,8 +88,7 @@ var (
 	encoded    = regexp.MustCompile(`\x1b\[[0-9:;]{1,32}[u~_]`) // a key in the protocols of kitty, xterm and Windows
 )
 
-// decode adds a piece of input, and returns the characters and keys that are complete
-// now.
+// decode adds a piece of input, and returns the characters and keys that are complete now.
 func (k *keyReader) decode(piece string) (out string) {
 	data := k.partial + piece
 	switch key, ok := keyOf(piece); {
@@ -118,8 +117,7 @@ func (k *keyReader) decode(piece string) (out string) {
 	return out
 }
 
-// add appends a part to the paste and returns "". Outside of a paste, it returns the
-// part.
+// add appends a part to the paste and returns "". Outside of a paste, it returns the part.
 func (k *keyReader) add(part string) string {
 	if !k.pasting {
 		return part

@@ -60,12 +60,10 @@ func New() *UI {
 }
 
 const (
-	// backlog limits the messages that wait to be shown. The sender of another one
-	// blocks.
+	// backlog limits the messages that wait to be shown. The sender of another one blocks.
 	backlog = 1024
-	// pace is the time for which messages are collected before they are shown: an answer
-	// that arrives letter by letter is drawn a hundred times a second and not ten
-	// thousand times.
+	// pace is the time for which messages are collected before they are shown: an answer that
+	// arrives letter by letter is drawn a hundred times a second and not ten thousand times.
 	pace = 10 * time.Millisecond
 )
 

@@ -194,8 +194,7 @@ func (h Finder) read(file file) (c config, err error) {
 	return c, nil
 }
 
-// checkWriters returns an error if another user can have written a file. byRoot permits
-// root.
+// checkWriters returns an error if another user can have written a file. byRoot permits root.
 func checkWriters(path string, info fs.FileInfo, byRoot bool) error {
 	switch owner, mine := private.Owner(info); {
 	case !mine && (owner != 0 || !byRoot):
