@@ -21,7 +21,7 @@ type AddedModule struct {
 // not switched off.
 func (a AddedModule) OffReason() string { return a.Record.OffReason }
 
-// Names returns the names of its tools, as they are offered.
+// Names returns the names under which its tools are offered.
 func (a AddedModule) Names() (out []string) {
 	for _, t := range a.Tools {
 		out = append(out, t.Name)
@@ -29,15 +29,15 @@ func (a AddedModule) Names() (out []string) {
 	return out
 }
 
-// AddedTool is one tool of a module that was added.
+// AddedTool is one tool of an added module.
 type AddedTool struct {
-	Name         string // as it is offered: MODULE_tool
+	Name         string // name under which the tool is offered: MODULE_tool
 	NameInModule string // the tool's name in its own module
 	OffReason    string // the reason why it is not offered; empty: it is offered
 	Entry        *tool.Entry
 }
 
-// Scope holds what decides about modules in a run, apart from the store.
+// Scope holds everything besides the store that decides which modules a run offers.
 type Scope struct {
 	Project *Project
 	System  []SystemFile
@@ -48,8 +48,8 @@ type Scope struct {
 	Administrator string
 }
 
-// applyTrust switches off a module that has been revoked. If the policy decides by
-// signers, it also verifies the signatures again.
+// applyTrust switches off a module that has been revoked. If the policy decides by signers, it
+// also verifies the signatures again, and sets the signer of mod.
 func (h Scope) applyTrust(s *store.Store, a *AddedModule, mod *tool.Module) {
 	r := &a.Record
 	if !h.NeedsSigners && !h.Trust.Revokes(append([]string{"sha256:" + r.Digest, "sha256:" + r.OriginalDigest(), r.ManifestDigest}, r.Keys...)...) {
@@ -143,8 +143,8 @@ func Modules(s *store.Store, h Scope) ([]AddedModule, error) {
 	return out, nil
 }
 
-// TrialModule returns a module that is not stored: it is offered in this run only, with
-// the allowance from its command line.
+// TrialModule returns a module for this run only: it is not stored, and allowed comes from the
+// command line.
 func TrialModule(mod *tool.Module, m tool.Manifest, allowed tool.Allowance) AddedModule {
 	a := AddedModule{Record: store.Record{
 		Name: m.Name, Source: mod.Path, Digest: mod.Digest, Bytes: mod.Bytes, Manifest: m, Fingerprint: m.Fingerprint(), Allowances: map[string]tool.Allowance{"": allowed},
@@ -179,8 +179,8 @@ func OnlyLocked(modules []AddedModule, p *Project) (out []AddedModule, hint stri
 	return out, "", nil
 }
 
-// ResolveNames decides between tools whose names are equal or look alike: the first one
-// is offered. No module may use the name of a built-in tool.
+// ResolveNames decides between tools with equal or similar names: the first tool is offered,
+// and the others get an OffReason. No module may use the name of a built-in tool.
 func ResolveNames(modules []AddedModule) []AddedModule {
 	taken := map[string]string{} // skeleton of a name → the reason why it is taken
 	for _, name := range reservedNames() {
@@ -206,7 +206,7 @@ func ResolveNames(modules []AddedModule) []AddedModule {
 	return modules
 }
 
-// tool returns one tool of a module, with its allowance.
+// tool returns one tool of the module, with its allowance in the record.
 func (a *AddedModule) tool(mod *tool.Module, spec tool.Spec) AddedTool {
 	allowed := AllowanceOf(a.Record, spec.Name)
 	t := AddedTool{Name: mod.Prefix + spec.Name, NameInModule: spec.Name, OffReason: a.Record.OffReason}

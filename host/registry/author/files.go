@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// ReadScripts reads all files tests/*.txt in a folder, in the order of their names. named
-// returns the name of a file for messages.
+// ReadScripts reads all files tests/*.txt in a folder, sorted by name. named returns the name
+// of a file for messages.
 func ReadScripts(dir string, named func(file string) string) (scripts []*Script, err error) {
 	files, err := fs.Glob(os.DirFS(dir), "tests/*.txt")
 	if err != nil {

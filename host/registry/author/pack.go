@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Sandbox reads the manifests of modules. The sandbox is a Sandbox.
+// Sandbox reads manifests of modules; a sandbox.Sandbox is one.
 type Sandbox interface {
 	// AskManifest runs the module's describe function with nothing granted, and returns
 	// the manifest as JSON.

@@ -62,8 +62,8 @@ func parseAnswer(sec section) (*answer, error) {
 	return a, nil
 }
 
-// parseHead reads headers, and the body after the empty line that ends the headers. body
-// is nil if there is no empty line.
+// parseHead reads headers, and the body after the empty line that ends them. body is nil if
+// there is no empty line.
 func parseHead(lines []string) (headers [][2]string, body []string, err error) {
 	for i, line := range lines {
 		if line == "" {
@@ -82,7 +82,7 @@ func parseHead(lines []string) (headers [][2]string, body []string, err error) {
 type replay struct {
 	mu       sync.Mutex
 	answers  []*answer
-	problems []string // of the call that runs now
+	problems []string // with the requests of the call that runs now
 }
 
 // takeProblems returns the problems since its last call.

@@ -22,17 +22,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Environment is the setting of the calls in a file of tests. The caller of [Script.Run]
+// Environment describes how the calls in a file of tests are made. The caller of [Script.Run]
 // makes the calls through the policy and the sandbox, like those of an agent.
 type Environment struct {
-	// Dir is the directory where relative paths start. Run removes it before it returns.
+	// Dir is the directory for relative paths. Run removes it before it returns.
 	Dir     string
 	Mounts  []policy.Mount
 	Network []network.Rule
 	// Services replace the network and the person's secrets.
 	Services services.Set
-	// Allows reports whether the file grants all that a tool asks for. It answers what
-	// the policy would ask a person. Commands never run.
+	// Allows reports whether the file grants all that a tool asks for. Its answer replaces the
+	// answer of a person whom the policy asks. Commands never run.
 	Allows func(tool.Capabilities) bool
 }
 
@@ -51,8 +51,8 @@ type Outcome struct {
 }
 
 // Run makes the calls of a file in a new directory and compares the results with the
-// expectations. report gets the outcome of each call when the call has ended; an outcome
-// without a tool is about the whole file. An error means that the calls could not be made.
+// expectations. It reports the outcome of each call after the call; an outcome without a tool
+// is about the whole file. An error means that Run could not make the calls.
 func (s *Script) Run(ctx context.Context, open func(Environment) (Session, error), report func(Outcome)) (err error) {
 	s.replaces = nil
 	for _, a := range s.answers {
@@ -151,8 +151,8 @@ func (k scriptSecrets) Placeholders(granted []tool.Secret) services.Placeholders
 	})
 }
 
-// compare returns the differences between a result and its expectation. It also records
-// the lines that would make the expectation right.
+// compare describes the differences between a result and its expectation. It also records the
+// lines that would make the expectation right, for [Script.Save].
 func (s *Script) compare(ctx context.Context, c *call, r tool.Result, dir string) []string {
 	got, text := asSection(r, dir)
 	if c.expect == nil {
@@ -185,7 +185,7 @@ func (s *Script) compare(ctx context.Context, c *call, r tool.Result, dir string
 // kindIs reports whether kind is the code or the type of an error.
 func kindIs(e *tool.Error, kind string) bool { return kind == string(e.Code) || kind == string(e.Type) }
 
-// asSection returns a result as lines of a file of tests, and its text for comparison.
+// asSection returns a result as lines for a file of tests, and as text for comparing.
 func asSection(r tool.Result, dir string) (lines []string, text string) {
 	if r.Err != nil {
 		text = strings.TrimSpace(strings.ReplaceAll(r.Err.Message, dir, "$DIR"))
@@ -215,7 +215,7 @@ func pretty(text string) string {
 	return out.String()
 }
 
-// same compares JSON objects by meaning, and other text by its characters.
+// same reports whether two texts are equal. JSON objects are compared by meaning.
 func same(want, got string) bool {
 	want, got = strings.TrimRight(want, "\n"), strings.TrimRight(got, "\n")
 	if want == got {
@@ -238,7 +238,8 @@ func decodeObject(text string) (out map[string]any, err error) {
 	return out, err
 }
 
-// compareFile returns the differences between a file and its expectation after a call.
+// compareFile describes the differences between a file and the file that the test expects
+// after a call.
 func (s *Script) compareFile(ctx context.Context, sec section, dir string) []string {
 	root, err := os.OpenRoot(dir) // a tool may have made links
 	if err != nil {

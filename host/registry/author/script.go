@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits on a file of tests.
+// Limits on a file of tests; more is an error.
 const (
 	maxScriptBytes = 1 << 20
 	maxSections    = 1000
@@ -33,7 +33,7 @@ type Script struct {
 	mayRead  bool // the tools may read files
 	mayWrite bool // the tools may also change files
 	calls    []*call
-	replaces []replacement // to be applied by update
+	replaces []replacement // for update
 }
 
 // section is a line that begins with a keyword, with the indented lines that belong to it.
@@ -207,7 +207,8 @@ func (s *Script) add(sec section) (err error) {
 	return nil
 }
 
-// last returns the last call. word is the keyword that needs a call, for the error.
+// last returns the call that was read before. It is an error if there is none, because a line
+// with the keyword word belongs to a call.
 func (s *Script) last(word string) (*call, error) {
 	if len(s.calls) == 0 {
 		return nil, fmt.Errorf("%s stands before the first call", word)
@@ -229,7 +230,7 @@ func (s *Script) allow(sec section) error {
 	return fmt.Errorf("it is one of: allow files, allow files rw, allow host HOST")
 }
 
-// checkFile returns an error if a file of a test cannot have the name.
+// checkFile returns an error if a file in a test cannot have the name.
 func checkFile(name string) error {
 	if name == "" || strings.Contains(name, `\`) || path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) || name == "." {
 		return fmt.Errorf("%.80q is not the name of a file below the directory of the test", name)
@@ -243,8 +244,8 @@ type replacement struct {
 	lines    []string
 }
 
-// replace records lines to put in the place of the section old. If old is nil, the lines
-// are inserted before the line with the number at.
+// replace records new lines in the place of the section old. If old is nil, the lines are
+// inserted before line at.
 func (s *Script) replace(old *section, at int, with []string) {
 	r := replacement{at, at, with}
 	if old != nil {

@@ -26,7 +26,8 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// Limits on a lock file, beside its own size of at most 1 MiB.
+// Limits on a lock file, beside its own size of at most 1 MiB. A file that exceeds one is
+// refused.
 const (
 	maxModules    = 200
 	maxKeys       = 16
@@ -70,13 +71,13 @@ type Module struct {
 // IsOCI reports whether the module comes from a registry.
 func (m Module) IsOCI() bool { return strings.HasPrefix(m.Source, "oci://") }
 
-// IsLocal reports whether the module is a file of the project.
+// IsLocal reports whether the module is a file in the project's folder.
 func (m Module) IsLocal() bool { return !strings.Contains(m.Source, "://") }
 
-// field is a key of the file with access to the field of a [Module].
+// field is a key of the file, with functions that read and write its field of a [Module].
 type field struct {
 	keys.Key
-	label    string // name of the field in a difference
+	label    string // name of the field where [Diff] lists a change
 	required bool
 	get      func(Module) any // returns a string, a []string or an int64
 	set      func(*Module, any)
@@ -218,8 +219,8 @@ const head = `# The modules of this project, each pinned to its bytes. "stockade
 version = 1
 `
 
-// Format returns the text of a lock file. The text depends on the modules and not on
-// their order. Format checks nothing: parse the text with [Parse] before you store it.
+// Format returns the text of a lock file, which does not depend on the order of the modules.
+// Format checks nothing: parse the text with [Parse] before you store it.
 func Format(f *File) []byte {
 	sorted := File{slices.Clone(f.Modules)}
 	for i, m := range sorted.Modules {

@@ -21,8 +21,8 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// Credentials finds the login of a registry, HOST or HOST:PORT; the zero Login: there is
-// none. [credential.Finder.Login] is such a function.
+// Credentials finds the login of a registry. host is HOST or HOST:PORT. The zero Login means
+// that there is none. [credential.Finder.Login] is such a function.
 type Credentials func(ctx context.Context, host string) (credential.Login, credential.Search)
 
 // Client fetches from and pushes to one registry at a time.
@@ -60,7 +60,7 @@ func (c *Client) repository(ref Reference) *remote.Repository {
 	}
 }
 
-// maxTags limits the number of tags of a repository; more are an error.
+// maxTags limits the number of tags of a repository. More are an error.
 const maxTags = 10_000
 
 // Tags returns the tags of the repository of a reference.
@@ -77,8 +77,8 @@ func (c *Client) Tags(ctx context.Context, ref Reference) (tags []string, err er
 	return tags, explain(ctx, from, err)
 }
 
-// explain returns an error of the library in our words. It leaves out the addresses of
-// servers that the registry has redirected to, because they may hold tokens.
+// explain returns an error of oras in our words. It leaves out the addresses of servers that
+// the registry has redirected to, because they may hold tokens.
 func explain(ctx context.Context, to *remote.Repository, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -108,7 +108,7 @@ func explain(ctx context.Context, to *remote.Repository, err error) error {
 	return err
 }
 
-// shortLine returns a text of the registry as one printable line of at most 200 characters.
+// shortLine returns a text from the registry as one printable line of at most 200 characters.
 func shortLine(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

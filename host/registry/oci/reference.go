@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
 
-// Scheme is the prefix of every reference.
+// Scheme is the prefix of every reference to a registry.
 const Scheme = "oci://"
 
 // Limits on names, from the OCI distribution specification.
@@ -83,7 +83,7 @@ func parseReference(s string) (r Reference, err error) {
 	return r, nil
 }
 
-// normalHost returns the normal form of HOST[:PORT].
+// normalHost returns HOST[:PORT] in its normal form: lower case, without a default port.
 func normalHost(authority string) (string, error) {
 	o, rest, err := network.ParseOrigin("https://" + authority)
 	if err != nil {
@@ -101,7 +101,7 @@ func normalHost(authority string) (string, error) {
 	return portOf(o, 443), nil
 }
 
-// portOf returns HOST:PORT, or HOST if the port is the default.
+// portOf returns HOST:PORT, or HOST alone if the port is defaultPort.
 func portOf(o network.Origin, defaultPort uint16) string {
 	switch {
 	case o.Port != defaultPort:
@@ -112,8 +112,7 @@ func portOf(o network.Origin, defaultPort uint16) string {
 	return o.Host.String()
 }
 
-// usesPlainHTTP reports whether we speak to a host without TLS. Only this machine is such
-// a host.
+// usesPlainHTTP reports whether we speak to a host without TLS: only to this machine.
 func usesPlainHTTP(h network.Host) bool {
 	return h.Name() == "localhost" || h.Addr().IsLoopback()
 }

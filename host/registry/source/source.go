@@ -23,19 +23,18 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 )
 
-// SignatureSuffix follows the name of the module in the name of its file of signatures.
+// SignatureSuffix is added to the file name of a module to get the name of its signature file.
 const SignatureSuffix = ".dsse.json"
 
-// Limits on files of signatures and on folders.
+// Limits on signature files and on folders; what exceeds one is an error.
 const (
 	maxSignatures     = 64
 	maxSignatureBytes = 64 << 10 // of each
-	maxFileBytes      = 1 << 20  // of a file of signatures
-	maxEntries        = 10_000   // of a folder
+	maxFileBytes      = 1 << 20  // size of a signature file
+	maxEntries        = 10_000   // number of files in a folder
 )
 
-// Options gives access to the network. With zero Options only files of this machine are
-// fetched.
+// Options gives access to the network. The zero Options permit only files of this machine.
 type Options struct {
 	// Client returns a client that reaches the server at this URL, which has no path.
 	// Nil: the network is not used.
@@ -183,7 +182,7 @@ func fetchLayout(ctx context.Context, l oci.Layout) (*Candidate, error) {
 	return candidateOf(a, l.String()), nil
 }
 
-// soleModule returns the name of the only module in a folder.
+// soleModule returns the name of the only module in a folder. Several or none are an error.
 func soleModule(dir string) (string, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -212,7 +211,8 @@ func soleModule(dir string) (string, error) {
 	return "", fmt.Errorf("the folder has %d files NAME.wasm; name one of them", len(found))
 }
 
-// fetchFile reads a file and its signatures.
+// fetchFile reads a module and its signature file. name is the name of the module in the
+// folder dir.
 func fetchFile(dir, name string, opts Options) (*Candidate, error) {
 	path := filepath.Join(dir, name)
 	f, info, err := regular.Open(path)
@@ -238,7 +238,7 @@ func fetchFile(dir, name string, opts Options) (*Candidate, error) {
 	return out, nil
 }
 
-// candidate reads a module; size is 0 if it is unknown.
+// candidate reads a module from r. size is its size in bytes if it is known; 0: unknown.
 func candidate(r io.Reader, size int64, source string, opts Options) (*Candidate, error) {
 	if size > admit.MaxBytes {
 		return nil, fmt.Errorf("it has %d bytes, more than the %d that a module may have", size, admit.MaxBytes)
@@ -276,7 +276,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// evidence reads a file of signatures.
+// evidence reads the content of a signature file.
 func evidence(r io.Reader) (sign.Evidence, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
 	if err != nil {

@@ -14,19 +14,20 @@ import (
 )
 
 const (
-	// maxEvidence limits the number of signatures of all formats that are verified.
-	// Modules come with fewer.
+	// maxEvidence limits the number of signatures of a module, in all formats. A module with
+	// more is refused.
 	maxEvidence = 32
-	// maxSkew limits the time by which the clock of a signer may be ahead of ours.
+	// maxSkew limits how far the clock of a signer may be ahead of ours: a later time of
+	// signing is an error.
 	maxSkew = 5 * time.Minute
 )
 
-// Rules are the combined rules of all trust files. The zero Rules know nobody.
+// Rules are the combined rules of all trust files. The zero Rules have no publishers.
 type Rules struct {
 	publishers []publisher
 	keys       []sign.PublicKey
-	owner      map[sign.PublicKey]int // key → index of its publisher
-	revoked    map[string]revocation  // by the ID of a key, or by a digest
+	owner      map[sign.PublicKey]int // index of the publisher of each key
+	revoked    map[string]revocation  // by the ID of the revoked key, or by the revoked digest
 }
 
 type publisher struct {
@@ -46,7 +47,7 @@ func (r revocation) String() string {
 	return fmt.Sprintf("by %s: %s", r.file, r.why)
 }
 
-// Combine puts files together, the administrator's first; a nil file is missing.
+// Combine combines trust files, the administrator's first; a nil file counts as empty.
 func Combine(files ...*File) *Rules {
 	r := &Rules{owner: map[sign.PublicKey]int{}, revoked: map[string]revocation{}}
 	for place, f := range files {
@@ -81,7 +82,7 @@ func (r *Rules) Revokes(ids ...string) bool {
 	return slices.ContainsFunc(ids, func(s string) bool { _, yes := r.revoked[s]; return yes })
 }
 
-// KnowsKey reports whether one of these IDs belongs to a publisher's key.
+// KnowsKey reports whether one of these IDs is that of a publisher's key.
 func (r *Rules) KnowsKey(ids ...string) bool {
 	return slices.ContainsFunc(r.keys, func(k sign.PublicKey) bool { return slices.Contains(ids, k.ID()) })
 }
@@ -131,20 +132,21 @@ type Previous struct {
 
 // Verdict is the signer of a module, with details.
 type Verdict struct {
-	// Signer is the publisher; empty: no known publisher. File is the name of the trust
-	// file with the publisher, and Namespace its entry that permits this module.
+	// Signer is the publisher; empty: no known publisher. File is the name of the trust file
+	// that lists the publisher, and Namespace the publisher's namespace that holds this
+	// module.
 	Signer, File, Namespace string
-	// Keys are the IDs of the publisher's keys that signed, sorted.
-	Keys []string
-	// Issued is the latest time of their signatures; zero: unknown, as cosign states no time.
+	Keys                    []string // IDs of the publisher's keys that signed, sorted
+	// Issued is the latest time of the publisher's signatures; zero: unknown, as cosign states
+	// no time.
 	Issued time.Time
-	// Unknown are keys of no publisher that have signed something, each once. Anybody can
+	// Unknown are keys of no publisher that have signed the module, each once. Anybody can
 	// make such a key.
 	Unknown []sign.PublicKey
-	// UnknownCosign is set when cosign has signed with a key of no publisher. The key is
-	// not known.
+	// UnknownCosign is set when cosign made a signature with a key of no publisher. Which key
+	// is unknown.
 	UnknownCosign bool
-	// Unread are the forms of signatures that we cannot read, as others name them.
+	// Unread holds names of the signature formats that we cannot read, as others write them.
 	Unread []string
 }
 
@@ -200,8 +202,8 @@ func (e *Error) Error() string {
 // [*Error]: a module with a signature of something else must not be taken for an unsigned
 // one. A module that is revoked by its digest is always refused.
 //
-// now is the time when the module comes in. For a module that came in earlier, pass the
-// time of then: expiry is judged at that time. Revocations always count.
+// now is the time when the module comes in. For a module that came in earlier, pass that time:
+// expiry is judged by it. Revocations always count.
 func (r *Rules) Judge(s Subject, e sign.Evidence, now time.Time, seen Previous) (Verdict, error) {
 	digests := []string{s.Digest}
 	if s.ManifestDigest != "" {
@@ -251,7 +253,7 @@ type court struct {
 	firstError    *Error // nil: no mistake so far
 }
 
-// vote holds the valid signatures of one publisher.
+// vote holds the valid signatures of a module by one publisher.
 type vote struct {
 	keys      []string // IDs
 	namespace string
@@ -304,8 +306,8 @@ func (c *court) envelope(data []byte) {
 	}
 }
 
-// compareSubject compares a statement with the subject. It returns the first difference,
-// as a reason and in words; empty: there is none.
+// compareSubject compares a statement with the subject. It returns the first difference, as a
+// reason and in words; both are empty if there is none.
 func (c *court) compareSubject(st sign.Statement) (Reason, string) {
 	s := c.subject
 	differs := func(what, signed, is string) string {
@@ -366,7 +368,7 @@ func (c *court) cosign(st sign.CosignStatement, k sign.PublicKey, err error) {
 	}
 }
 
-// count counts a signature for its publisher, if the key may sign this subject now.
+// count adds a signature by the key k to the votes, if k may sign this subject at this time.
 func (c *court) count(k sign.PublicKey, repository string, issued time.Time) {
 	i := c.rules.owner[k]
 	p, id := c.rules.publishers[i], k.ID()
@@ -402,8 +404,8 @@ func (c *court) count(k sign.PublicKey, repository string, issued time.Time) {
 	}
 }
 
-// namespace returns the longest of the publisher's namespaces that holds a module, and
-// whether there is one.
+// namespace returns the longest of the publisher's namespaces that holds a module; false: none
+// does.
 func (p Publisher) namespace(repository, name string) (string, bool) {
 	longest, found := "", false
 	for _, n := range p.Namespaces {
@@ -420,8 +422,8 @@ func (p Publisher) namespace(repository, name string) (string, bool) {
 	return longest, found
 }
 
-// verdict chooses among the publishers with enough signatures. It prefers the publisher
-// with the name previous.
+// verdict chooses among the publishers with enough signatures. It prefers the publisher with
+// the name previous, and else takes the first one.
 func (c *court) verdict(previous string) (Verdict, error) {
 	chosen := -1
 	for i, p := range c.rules.publishers {
@@ -445,8 +447,8 @@ func (c *court) verdict(previous string) (Verdict, error) {
 	return Verdict{Signer: p.Name, File: p.file, Namespace: v.namespace, Keys: v.keys, Issued: v.issued, Unknown: c.unknown}, nil
 }
 
-// checkSuccession returns an error if a module may not replace the previous module.
-// Another signer is no error: the module has to be approved like a new one.
+// checkSuccession returns an error if a module may not replace the previous one. Another
+// signer is no error: a person has to approve the module like a new one.
 func checkSuccession(s Subject, v Verdict, seen Previous) error {
 	fail := func(reason Reason, format string, args ...any) error {
 		return &Error{reason, seen.Signer, fmt.Sprintf(format, args...)}
