@@ -17,7 +17,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxWholeRead limits the size of a file that filesystem reads, in bytes.
+// maxWholeRead limits the size of a file that filesystem reads, in bytes; a larger file is an
+// error.
 const maxWholeRead = 1 << 20
 
 type filesystemArgs struct {
@@ -82,7 +83,7 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 	return out, nil
 }
 
-// readWhole returns the whole text of a file.
+// readWhole returns the whole text of a file for the operation read.
 func readWhole(l location) (filesystemResult, error) {
 	info, err := os.Stat(l.abs)
 	if err != nil {

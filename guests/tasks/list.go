@@ -43,7 +43,7 @@ func (t task) line() string {
 	return fmt.Sprintf("%s %s %s", marks[t.Status], t.id(), strings.ReplaceAll(t.Content, "\n", "\n    "))
 }
 
-// store is package kv, or a substitute in tests.
+// store holds the functions of package kv, or substitutes in tests.
 type store struct {
 	get    func(key string) ([]byte, bool, error)
 	set    func(key string, value []byte, ttl time.Duration) error

@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// facts are the facts of the machine that the host may report: their names in the
+// facts lists the facts of the machine that the host may report: their names in the
 // configuration, and their titles in a text.
 var facts = []struct{ name, title string }{
 	{"os", "system"},
@@ -22,7 +22,7 @@ var facts = []struct{ name, title string }{
 	{"version", "program"},
 }
 
-// Names in the configuration of the time zone, such as Europe/Berlin, and of its present
+// Names of facts in the configuration: the time zone, such as Europe/Berlin, and its present
 // offset from UTC, such as -03:30. The module has no table of time zones.
 const (
 	zoneName   = "timezone"

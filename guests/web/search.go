@@ -15,7 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Limits on a search, in characters, and on an answer, in bytes.
+// Limits on a search, in characters, and on the answer, in bytes. Longer texts of a result are
+// cut.
 const (
 	maxQuery   = 400
 	maxResults = 10
@@ -52,10 +53,10 @@ type engine struct {
 	read   func(body []byte) ([]result, error)
 }
 
-// withoutKey is advice for a person without a key.
+// withoutKey is advice for a person who has no key for an engine.
 const withoutKey = `Without a key there is search = "duckduckgo" below [web] in agent.toml`
 
-// Names in the configuration.
+// Names of settings that the host gives to the module.
 const (
 	configEngine = "search"
 	configURL    = "search_url" // the engine's URL
@@ -86,7 +87,7 @@ var engines = map[string]engine{
 	},
 }
 
-// hostServices are the functions of the host that a search needs; tests have their own.
+// hostServices holds the functions of the host that a search needs; tests have substitutes.
 type hostServices struct {
 	config func(name string) (string, bool)
 	secret func(name string) (string, error)
@@ -182,12 +183,12 @@ func (e engine) noURL(err error) error {
 	return tool.Failed("the URL of %s is not valid (%v); the person can look at [web] in agent.toml", e.name, err)
 }
 
-// secretCommand returns the command that stores the key.
+// secretCommand returns the command with which a person stores the key of the engine.
 func (e engine) secretCommand(u *url.URL) string {
 	return fmt.Sprintf("stockade secret set %s --host %s --header %s", e.secret, u.Host, e.header)
 }
 
-// checkResponse returns an error if an engine has answered with something else than results.
+// checkResponse returns an error if an engine's response has no results, but something else.
 func (e engine) checkResponse(resp *http.Response, u *url.URL) error {
 	message := ""
 	if resp.Status != 200 {
@@ -213,7 +214,7 @@ func (e engine) checkResponse(resp *http.Response, u *url.URL) error {
 	return nil
 }
 
-// short returns a text of a server on one line, in at most limit characters.
+// short returns a text from a server on one line, cut to at most limit characters.
 func short(text string, limit int) string {
 	text = strings.Join(strings.Fields(clean(strings.ToValidUTF8(text, "\uFFFD"))), " ")
 	if utf8.RuneCountInString(text) <= limit {

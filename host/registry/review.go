@@ -31,12 +31,11 @@ type Sandbox interface {
 
 // Reviewer checks modules before they are stored.
 type Reviewer struct {
-	Store   *store.Store
-	Sandbox Sandbox
-	Trust   *trust.Rules
-	Ceiling policy.Ceiling
-	// Administrator is the name of the trust file whose publishers are the administrator's.
-	Administrator string
+	Store         *store.Store
+	Sandbox       Sandbox
+	Trust         *trust.Rules
+	Ceiling       policy.Ceiling
+	Administrator string // the name of the trust file whose publishers are the administrator's
 	Now           func() time.Time
 	RetryRefused  bool // review modules again that were refused before, see [Reviewer.SyncSystem]
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // checkACL refuses a file with an access control list, because the mode does not show the
-// permissions in it. Not verified: it was compiled only.
+// list's permissions. Not verified: it was compiled only.
 func checkACL(f *os.File, name string) error {
 	list := attrlist{bitmapcount: attrBitMapCount, common: attrCmnExtendedSecurity}
 	var answer struct {

@@ -19,11 +19,9 @@ import (
 var projectFiles embed.FS
 
 const (
-	// goVersion is the Go version that the SDK needs, as in our own go.mod.
-	goVersion = "1.26.7"
+	goVersion = "1.26.7" // the Go version that the SDK needs, as in our own go.mod
 	sdkModule = "github.com/stockade-dev/stockade"
-	// sdkFolder is the folder of a project that holds the SDK.
-	sdkFolder = "stockade-sdk"
+	sdkFolder = "stockade-sdk" // the folder of a project that holds the SDK
 )
 
 // nameRE is stricter than tool.ValidName: the name is also that of a folder, the end of a Go

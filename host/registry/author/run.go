@@ -25,12 +25,10 @@ import (
 // Environment describes how the calls in a file of tests are made. The caller of [Script.Run]
 // makes the calls through the policy and the sandbox, like those of an agent.
 type Environment struct {
-	// Dir is the directory for relative paths. Run removes it before it returns.
-	Dir     string
-	Mounts  []policy.Mount
-	Network []network.Rule
-	// Services replace the network and the person's secrets.
-	Services services.Set
+	Dir      string // the directory for relative paths. Run removes it before it returns.
+	Mounts   []policy.Mount
+	Network  []network.Rule
+	Services services.Set // in the place of the network and the person's secrets
 	// Allows reports whether the file grants all that a tool asks for. Its answer replaces the
 	// answer of a person whom the policy asks. Commands never run.
 	Allows func(tool.Capabilities) bool

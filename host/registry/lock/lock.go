@@ -59,9 +59,8 @@ type Module struct {
 	Bytes          int64
 	// Wants lists the access that its tools ask for, in words, for reviewers of the file.
 	// Can be empty.
-	Wants string
-	// Fingerprint covers all tools together.
-	Fingerprint tool.Fingerprint
+	Wants       string
+	Fingerprint tool.Fingerprint // covers all tools together
 	// Signer is the publisher that has signed the module, according to the file, and Keys are
 	// the IDs of its keys, sorted. Empty: nobody has signed it. Neither is verified.
 	Signer string

@@ -27,15 +27,13 @@ type Credentials func(ctx context.Context, host string) (credential.Login, crede
 
 // Client fetches from and pushes to one registry at a time.
 type Client struct {
-	// HTTP is a client of package egress that follows redirects.
-	HTTP *http.Client
+	HTTP *http.Client // a client of package egress that follows redirects
 	// Credentials is asked when the registry of a reference wants a login. Nil: requests
 	// are anonymous, as they should be unless a person has named the registry.
 	Credentials Credentials
 	// Progress is called with the number of bytes of the module that have arrived; may be nil.
 	Progress func(done, total int64)
-	// Warn is called with the reason why a pull goes on without a login; may be nil.
-	Warn func(text string)
+	Warn     func(text string) // called with the reason why a pull goes on without a login; may be nil
 
 	deadline time.Duration // of a pull or a push; zero: 5 minutes; only tests set it
 }

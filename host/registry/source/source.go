@@ -45,8 +45,7 @@ type Options struct {
 	// Progress is called with the number of bytes of the module that have arrived, and
 	// their total; 0: the total is unknown. May be nil.
 	Progress func(done, total int64)
-	// Warn is called with the reason why a login is not used; may be nil.
-	Warn func(text string)
+	Warn     func(text string) // called with the reason why a login is not used; may be nil
 }
 
 // Candidate is a module that may be added.

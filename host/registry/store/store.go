@@ -393,10 +393,9 @@ func (s *Store) sweep(records []Record, minAge time.Duration) error {
 
 // Finding is a problem in the store.
 type Finding struct {
-	Name    string // of the record with the problem; empty: it concerns no record
-	Message string // in words, with a remedy
-	// Unneeded is set for a file that only takes space: nothing is lost or damaged.
-	Unneeded bool
+	Name     string // of the record with the problem; empty: it concerns no record
+	Message  string // in words, with a remedy
+	Unneeded bool   // set for a file that only takes space: nothing is lost or damaged
 }
 
 // Verify reads every module and compares everything: the bytes with their SHA-256, the

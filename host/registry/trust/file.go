@@ -31,8 +31,7 @@ type File struct {
 
 // Publisher is a signer of modules.
 type Publisher struct {
-	// Name is 1 to 128 lower-case letters, digits and ".", "_", "-", "@", "+".
-	Name       string
+	Name       string   // 1 to 128 lower-case letters, digits and ".", "_", "-", "@", "+"
 	Namespaces []string // see the package documentation; at least one
 	Keys       []sign.PublicKey
 	Threshold  int       // number of Keys that have to sign a module; 0 means 1

@@ -146,8 +146,7 @@ type Verdict struct {
 	// UnknownCosign is set when cosign made a signature with a key of no publisher. Which key
 	// is unknown.
 	UnknownCosign bool
-	// Unread holds names of the signature formats that we cannot read, as others write them.
-	Unread []string
+	Unread        []string // names of the signature formats that we cannot read, as others write them
 }
 
 // Reason is the kind of an [Error].

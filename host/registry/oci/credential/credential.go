@@ -29,8 +29,7 @@ const (
 // Login proves to a registry who sends a request. The zero Login is anonymous.
 type Login struct {
 	Username, Password string
-	// IdentityToken is exchanged for a token of the registry, in place of a password.
-	IdentityToken string
+	IdentityToken      string // exchanged for a token of the registry, in place of a password
 }
 
 // String returns no secret; neither do GoString and LogValue.
