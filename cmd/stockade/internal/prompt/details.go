@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// details returns everything else that is known about a question, as rows.
+// details returns rows with everything about a question that its first rows do not show.
 func details(v View, q Question) []string {
 	p := rowBuilder{v: v, all: true}
 	about := humanize.ToolName(q.Tool) + ", risk " + q.Risk.String()

@@ -37,7 +37,7 @@ func Cbreak(tty *os.File) (restore func()) {
 	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }
 }
 
-// ReadHidden reads one line from a terminal after [NoEcho], and not a byte more. It returns
+// ReadHidden reads one line from a terminal after [NoEcho], and no byte more. It returns
 // io.EOF if the input ends before anything was typed; x/term would wait twice or forever.
 func ReadHidden(tty *os.File) (string, error) {
 	var line []byte

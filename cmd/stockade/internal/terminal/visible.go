@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// maxMarks is the number of marks that a character can carry, as letters of Vietnamese
-// do. More marks would cover the lines above and below.
+// maxMarks is the number of marks that a character may carry; Vietnamese letters have two.
+// Further marks are replaced by their codes: they would cover the lines above and below.
 const maxMarks = 2
 
 // Visible makes text harmless on a terminal: a character that moves the cursor, changes
@@ -50,8 +50,8 @@ func Line(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Visible(text))
 }
 
-// Escaper makes a text visible that arrives in pieces of whole characters. The zero value
-// is at the beginning of a text.
+// Escaper makes a text visible that arrives in pieces, each of whole characters. The zero
+// value is ready for a new text.
 type Escaper struct {
 	last  rune // last character shown; 0: none
 	marks int  // number of marks on last
@@ -96,7 +96,7 @@ func plain(text string) bool {
 	return true
 }
 
-// mustEscape reports whether a character is not visible as what it is in its place.
+// mustEscape reports whether the next character r would not be seen as it is.
 func (s *Escaper) mustEscape(r rune) bool {
 	switch {
 	case r == emoji && unicode.Is(unicode.So, s.last) && s.marks == 0:
