@@ -30,7 +30,6 @@ import (
 	"github.com/stockade-dev/stockade/wit"
 )
 
-// newAuthorCmds returns the commands for authors of tools.
 func newAuthorCmds(a *app) []*cobra.Command {
 	return []*cobra.Command{newToolNewCmd(a), newToolWITCmd(a), newToolBuildCmd(a), newToolTestCmd(a), newToolDescribeCmd(a), newToolPackCmd(a)}
 }
@@ -197,7 +196,7 @@ func importsHint(err error) error {
 		hint: "let the tool that uses it ask for it (in Go tool.UsesNetwork, tool.UsesSecret, tool.RunsCommand, tool.ReadsFiles), or leave it out"}
 }
 
-// showPacked prints a summary of a module that was packed.
+// showPacked prints a summary of a packed module.
 func showPacked(s *stdio, p author.PackedModule) error {
 	name := p.Manifest.Name
 	if p.Manifest.Version != "" {
@@ -212,7 +211,7 @@ func showPacked(s *stdio, p author.PackedModule) error {
 	return err
 }
 
-// projectDir returns the folder of a project: the argument, or the workspace without one.
+// projectDir returns the folder of a project: the argument, or the workspace if there is none.
 func (a *app) projectDir(args []string) (string, error) {
 	if len(args) == 0 {
 		return a.Workspace, nil
@@ -224,7 +223,8 @@ func (a *app) projectDir(args []string) (string, error) {
 	return dir, nil
 }
 
-// build builds the project in a folder.
+// build compiles and packs the project in a folder. goCmd is the path of the command go;
+// empty: it is searched for.
 func (a *app) build(ctx context.Context, dir, goCmd string) (author.PackedModule, error) {
 	switch language := author.Language(dir); language {
 	case "Go":
@@ -274,8 +274,8 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.PackedModule
 // relToWorkspace returns a path relative to the workspace, or unchanged if it is outside.
 func (a *app) relToWorkspace(path string) string { return transcript.Relative(path, a.Workspace) }
 
-// buildHint returns a hint about output of the toolchain that does not come from a
-// mistake in the code; empty: none is known.
+// buildHint returns a hint about output of the toolchain that has another cause than a mistake
+// in the code; empty: no hint is known.
 func buildHint(output string) string {
 	switch {
 	case strings.Contains(output, "go.mod requires go >="):
@@ -384,8 +384,8 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 	return err
 }
 
-// runScript runs a file of tests through its own door. The door has the policy layers,
-// limits and compiled modules of this program, and nothing else from it.
+// runScript runs a file of tests through a door of its own, which shares only the policy
+// layers, limits and compiled modules with this program.
 func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Catalog, report func(author.Outcome)) (err error) {
 	var d *door.Door
 	defer func() {

@@ -11,7 +11,6 @@ import (
 	"github.com/stockade-dev/stockade/host/instructions"
 )
 
-// The prompts of /init.
 const (
 	writeInstructions = `Write a file AGENTS.md at the root of the workspace: what somebody who has never seen this project has to know to work in it.
 Look first: list the directories, read the README, the files that build it (Makefile, go.mod, package.json, Cargo.toml, pyproject.toml and the like), some of the code and of its tests, and CLAUDE.md or other notes for agents if there are any.
