@@ -33,7 +33,7 @@ var dist embed.FS
 // Names in dist.
 const (
 	IndexFile    = "index.json" // lists the modules: a JSON array of [Module]
-	ModuleSuffix = ".zst"       // suffix of a module's file name after [Module.File]; such a file is compressed with Zstandard
+	ModuleSuffix = ".zst"       // follows [Module.File] in the name of a module, compressed with Zstandard
 )
 
 // Module is one entry of the index. The index lists the tools without loading WebAssembly.

@@ -25,13 +25,11 @@ type denyAll struct {
 	calls []deniedCall
 }
 
-// deniedCall is a call that was denied because nobody could be asked.
 type deniedCall struct {
 	tool      string
 	allowRule string // rule that would have allowed the call; empty: no rule would have
 }
 
-// howToAllow returns the flag that would allow the call, as text.
 func (c deniedCall) howToAllow() string {
 	if c.allowRule == "" {
 		return "no flag answers this question: run it where a person can answer"

@@ -95,7 +95,6 @@ for wit-bindgen. No file is overwritten.`,
 	}
 }
 
-// goFlag adds the flag --go to a command that builds.
 func goFlag(cmd *cobra.Command, value *string) {
 	cmd.Flags().StringVar(value, "go", "", "the go command to build with (default: where Go is usually installed)")
 }
@@ -196,7 +195,6 @@ func importsHint(err error) error {
 		hint: "let the tool that uses it ask for it (in Go tool.UsesNetwork, tool.UsesSecret, tool.RunsCommand, tool.ReadsFiles), or leave it out"}
 }
 
-// showPacked prints a summary of a packed module.
 func showPacked(s *stdio, p author.PackedModule) error {
 	name := p.Manifest.Name
 	if p.Manifest.Version != "" {

@@ -153,8 +153,8 @@ func readModule(file string) (*tool.Module, error) {
 	return mod, nil
 }
 
-// parseArgs converts the arguments of a command line to JSON. entry is nil if the tool does
-// not exist.
+// parseArgs converts arguments of a command line to JSON. entry is nil if the tool does not
+// exist.
 func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
 	if len(args) == 1 && strings.HasPrefix(strings.TrimSpace(args[0]), "{") {
 		return json.RawMessage(args[0]), nil
@@ -261,8 +261,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 	return end
 }
 
-// isRaw reports whether the arguments ask for raw data, as those of file_read and http_fetch
-// can.
+// isRaw reports whether the arguments ask for raw data, as file_read and http_fetch permit.
 func isRaw(args json.RawMessage) bool {
 	var asks struct {
 		Raw    any `json:"raw"`
@@ -278,8 +277,8 @@ func (a *app) printNotes(text string) {
 	}
 }
 
-// maxErrorLines limits the lines of the output of a failed tool that are shown; the last ones
-// are.
+// maxErrorLines limits the output of a failed tool on the screen, in lines; the last ones are
+// shown.
 const maxErrorLines = 12
 
 // lastLines returns the last maxErrorLines lines of a text, or with --verbose all of it: the

@@ -30,8 +30,7 @@ type card struct {
 	work   string // the workspace, whose files a yes would open
 }
 
-// Limits of the card before "?" is pressed, in rows; titleColumns is the width of the titles,
-// in columns.
+// Limits of the card before "?" is pressed, in rows; titleColumns: the width of the titles.
 const (
 	cardRows     = 15 // of card and question, with the blank rows
 	questionRows = 3  // of the question, with the text before it
@@ -173,8 +172,7 @@ func wantsByKind(w registry.Wants) (out [len(wantedKinds)]string) {
 	return out
 }
 
-// countedList joins texts with commas. If there are more than three, it begins with their
-// number.
+// countedList joins texts with commas; before more than three, it puts their number.
 func countedList(things []string) string {
 	if len(things) > 3 {
 		return fmt.Sprintf("%d: %s", len(things), strings.Join(things, ", "))
@@ -244,11 +242,10 @@ func (c card) quotedRows(style, before, text string, maxRows int) (out []string)
 	return out
 }
 
-// oneLine replaces runs of blanks and line ends by single blanks, so that no text can hide
-// behind them.
+// oneLine replaces runs of blanks and line ends, behind which text could hide, by single
+// blanks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// fit cuts a text to a number of columns.
 func fit(text string, columns int) string {
 	rows := terminal.Rows(terminal.Line(text), columns)
 	if len(rows) == 1 {
@@ -432,7 +429,6 @@ func (s *stdio) warnOptionArgs(m tool.Manifest) {
 	}
 }
 
-// configLines returns the configuration of a module, one entry per line.
 func configLines(config map[string]string) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(config)) {
@@ -457,7 +453,6 @@ func prefixed(mark, text string) string {
 	return mark + strings.ReplaceAll(text, "\n", "\n"+mark) + "\n"
 }
 
-// indented returns JSON with indentation.
 func indented(data json.RawMessage) string {
 	var out bytes.Buffer
 	if json.Indent(&out, data, "", "  ") != nil {
@@ -488,7 +483,6 @@ func signedBy(v trust.Verdict) string {
 	return "nobody"
 }
 
-// allowanceText returns an allowance in one line.
 func allowanceText(a tool.Allowance) string {
 	var out []string
 	for _, d := range a.Read {

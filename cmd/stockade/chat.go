@@ -49,11 +49,10 @@ a path. A line that begins with a space is always a prompt.
 // chatCommand is a command of the chat, with its entry in /help.
 type chatCommand struct {
 	name, args, help string                                                       // texts for /help
-	run              func(t *conversation, ctx context.Context, arg string) error // carries out the command; nil: the loop of the chat does
+	run              func(t *conversation, ctx context.Context, arg string) error // nil: the loop of the chat does it
 }
 
-// chatCommands are the commands of the chat except /help, in the order in which /help lists
-// them.
+// chatCommands are the commands of the chat except /help, in the order of /help.
 var chatCommands = []chatCommand{
 	{"/tool", "", "list the tools", (*conversation).tool},
 	{"/tool", "NAME", "show a tool, with its arguments and errors", (*conversation).tool},
@@ -72,7 +71,6 @@ var chatCommands = []chatCommand{
 	{"/quit", "", "leave (so does the end of input)", nil},
 }
 
-// chatHelp returns the text of /help.
 func chatHelp() string {
 	var b strings.Builder
 	b.WriteString(chatRules)
@@ -186,8 +184,7 @@ func (t *conversation) do(ctx context.Context, typed string) (leave bool, err er
 	})
 }
 
-// interruptible calls run. While run is active, Ctrl-C cancels its context and does not end
-// the program.
+// interruptible calls run. Meanwhile, Ctrl-C cancels its context and does not end the program.
 func (t *conversation) interruptible(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -200,8 +197,7 @@ func (t *conversation) interruptible(ctx context.Context, run func(context.Conte
 	return err
 }
 
-// isCommand reports whether a line is a command of the chat, perhaps a mistyped one, and no
-// prompt.
+// isCommand reports whether a line is a command of the chat, perhaps mistyped, and no prompt.
 func isCommand(line string) bool {
 	word, _, _ := strings.Cut(line, " ")
 	return strings.HasPrefix(word, "/") && strings.Count(word, "/") == 1

@@ -109,7 +109,6 @@ func bar(n, total, columns int) string {
 	return strings.Repeat("#", full) + strings.Repeat(".", columns-full)
 }
 
-// percent returns the share n/total in whole percent; empty if total is 0.
 func percent(n, total int) string {
 	switch {
 	case total <= 0:

@@ -35,8 +35,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// checkTimeout limits the duration of a check that asks a provider or a store; after it, the
-// check fails.
+// checkTimeout limits the time of a check that asks a provider or a store; after it, the check
+// fails.
 const checkTimeout = 5 * time.Second
 
 func newDoctorCmd(a *app) *cobra.Command {
@@ -66,7 +66,6 @@ type finding struct {
 	Mend  []string `json:"mend,omitempty"` // commands and advice, one per element
 }
 
-// state is the state of the thing that was checked.
 type state string
 
 const (
@@ -97,8 +96,7 @@ func newFinding(s state, mend, format string, args ...any) finding {
 	return f
 }
 
-// errorFinding returns a finding about an error, with the hint that the program has for that
-// error.
+// errorFinding returns a finding about an error, with the program's hint for it.
 func errorFinding(err error) finding {
 	hint := ""
 	if e, ok := errors.AsType[*exitErr](explainError(err)); ok {
@@ -275,8 +273,7 @@ func checkSettings(ctx context.Context, a *app) finding {
 	return okFinding("%s", strings.Join(files, ", "))
 }
 
-// checkSandbox calls a built-in tool through a door of its own, so that the call is not
-// logged.
+// checkSandbox calls a built-in tool through a door of its own, which logs nothing.
 func checkSandbox(ctx context.Context, a *app) finding {
 	dir, err := os.MkdirTemp("", "stockade-doctor-")
 	if err != nil {
@@ -475,7 +472,6 @@ func checkPolicy(_ context.Context, a *app) finding {
 	return okFinding("%s", text)
 }
 
-// checkLog checks the log. It does not read a long log to its end.
 func checkLog(ctx context.Context, a *app) finding {
 	path := a.Dirs.Sessions()
 	info, err := os.Stat(path)

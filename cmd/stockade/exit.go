@@ -15,7 +15,6 @@ import (
 	"github.com/stockade-dev/stockade/host/settings"
 )
 
-// exitCode is the exit code of the program.
 type exitCode int
 
 // Exit codes. They are a documented contract.
@@ -105,8 +104,8 @@ func answerHint(e *policy.AnswerError) string {
 // errInterrupted is the cause of a context that a signal has cancelled.
 var errInterrupted = errors.New("interrupted")
 
-// reportError prints an error and returns its exit code. Only this function maps errors to
-// exit codes.
+// reportError prints an error and returns its exit code. Nothing else maps errors to exit
+// codes.
 func reportError(s *stdio, ctx context.Context, err error) exitCode {
 	if err == nil {
 		return exitOK

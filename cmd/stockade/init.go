@@ -35,7 +35,6 @@ const (
 	askCalls    = "calls"    // before each call
 )
 
-// initOptions holds the flags of init, or the answers to its questions.
 type initOptions struct {
 	provider, baseURL, model, ask string
 	inWorkspace                   bool // write the file of the workspace instead of the user's
@@ -244,7 +243,6 @@ func (a *app) initNotes(path string, o initOptions) {
 
 var errNothingWritten = &exitErr{code: exitDenied, message: "nothing is written"}
 
-// askAll asks the three questions of init.
 func (o *initOptions) askAll(ctx context.Context, a *app, in *os.File, out io.Writer) error {
 	// Each question can be left, also by the end of input.
 	question := func(what string, answers ...prompt.Choice) (int, error) {
@@ -386,7 +384,6 @@ func setKeys(old []byte, set []initKey) []byte {
 	return []byte(strings.Join(rows, "\n") + "\n")
 }
 
-// setKey sets a key in a file, given by its lines.
 func setKey(rows []string, k initKey) []string {
 	head, last := "", k.name
 	if i := strings.LastIndexByte(k.name, '.'); i >= 0 {
@@ -438,8 +435,7 @@ func insert(rows []string, at int, row string) []string {
 	return append(rows[:at:at], append([]string{row}, rows[at:]...)...)
 }
 
-// checkKeysSet returns an error if the new text of a file does not set all keys of the
-// options.
+// checkKeysSet returns an error if the new text of a file does not set all keys in o.
 func checkKeysSet(path string, text []byte, o initOptions) error {
 	layer := config.User
 	if o.inWorkspace {
@@ -477,7 +473,6 @@ func checkKeysSet(path string, text []byte, o initOptions) error {
 	return nil
 }
 
-// diffText returns the difference between the old text of a file and the new one.
 func diffText(path string, old, text []byte) string {
 	version := func(data []byte) *tool.Version {
 		return &tool.Version{Size: int64(len(data)), Mode: 0o600, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}

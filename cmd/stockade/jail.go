@@ -9,8 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// tierEffects describes, for each tier of confinement, the things that a command can see and
-// reach.
+// tierEffects describes for each tier of confinement what a command can see and reach.
 var tierEffects = [policy.MaxTier + 1][]string{
 	0: {
 		"nothing confines a command: it reads, changes and sends whatever you can",

@@ -24,10 +24,10 @@ import (
 
 const (
 	maxMentions      = 32        // files read for one prompt; after them, a note names the next
-	maxMentionWords  = 1000      // words of one prompt that are checked, because a pasted text can have many; others stay text
+	maxMentionWords  = 1000      // words of one prompt that are checked; the others stay text
 	maxMissing       = 3         // notes about words that name no file; further ones are left out
 	maxMentionBytes  = 4096      // bytes of a path; a longer word stays text
-	maxMentionedText = 256 << 10 // bytes of all files of one prompt, which may be cut; file_read returns 50 KiB of each
+	maxMentionedText = 256 << 10 // bytes of all files of one prompt; the rest is cut
 	// Number and bytes of the images of one prompt, because each later request sends them
 	// again; for others the model is told to call file_read.
 	maxMentionedImages     = 8
@@ -197,7 +197,7 @@ func cutLines(text string, n int) (string, bool) {
 	return text[:max(strings.LastIndexByte(text[:n], '\n'), 0)], true
 }
 
-// quoteLines puts a bar before each line of a text, so that the text cannot pretend to end the
+// quoteLines puts a bar before each line of a text, so that it cannot pretend to end the
 // quotation.
 func quoteLines(text string) string {
 	return "| " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n| ")

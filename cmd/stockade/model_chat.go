@@ -16,7 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// modelCheckTimeout limits the wait for a server's list of models. After it, the model is used
+// modelCheckTimeout limits the wait for a server's models; after it, the model is used
 // unchecked.
 const modelCheckTimeout = 3 * time.Second
 
@@ -77,7 +77,6 @@ func (t *conversation) checkListed(ctx context.Context, p door.Provider, model s
 	return nil
 }
 
-// useProvider makes a provider answer the next turns.
 func (t *conversation) useProvider(p door.Provider) error {
 	if err := t.Use(p); err != nil {
 		return t.a.modelError(&p, err)

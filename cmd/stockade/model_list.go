@@ -49,8 +49,8 @@ type profileJSON struct {
 	Answers  bool     `json:"answers"`  // the profile is used unless another is named
 	Provider string   `json:"provider"` // provider of the profile, in the place of auto
 	Model    string   `json:"model"`
-	Address  string   `json:"address,omitempty"` // address of the server; empty: there is none, the provider is in this process
-	Key      string   `json:"key,omitempty"`     // source of the API key, which may lack a value; empty: no key is sent
+	Address  string   `json:"address,omitempty"` // of the server; empty: the provider is in this process
+	Key      string   `json:"key,omitempty"`     // source of the API key, even without a value; empty: no key is sent
 	HasKey   bool     `json:"has_key"`
 	Fallback []string `json:"fallback,omitempty"`
 	Problem  string   `json:"problem,omitempty"` // reason why the model cannot be asked

@@ -20,7 +20,6 @@ func (a *app) moduleStore() *store.Store { return store.Open(a.Dirs.Modules()) }
 // systemTools returns the administrator's folder of modules, which is beside the policy.
 func systemTools() policyfile.Place { return adminPolicyPlace().Sibling("tools") }
 
-// administratorTrust returns the path of the administrator's trust.toml.
 func administratorTrust() string { return adminPolicyPlace().Sibling("trust.toml").Path }
 
 // addReachFlag adds the flag --allow-net to a command that fetches or pushes modules, for
@@ -38,7 +37,6 @@ func (a *app) project() *registry.Project {
 	return &registry.Project{Workspace: a.Workspace}
 }
 
-// trustRules returns the rules about signers of modules.
 func (a *app) trustRules() (*trust.Rules, error) {
 	files, err := a.TrustFiles(adminPolicyPlace())
 	if err != nil {

@@ -104,7 +104,7 @@ type boundJSON struct {
 	policy.Statement
 	ID        string `json:"id,omitempty"` // set for a remembered answer
 	Project   string `json:"project,omitempty"`
-	Changed   string `json:"changed,omitempty"`   // change of the tool since the answer was remembered, which makes the answer void
+	Changed   string `json:"changed,omitempty"`   // change of the tool that makes the remembered answer void
 	Elsewhere bool   `json:"elsewhere,omitempty"` // no tool in this program has the name in the statement
 }
 

@@ -34,8 +34,7 @@ func (a *app) transcriptOptions() transcript.Options {
 	}
 }
 
-// showCallCommand is the command that shows a call of the newest session; the number of the
-// call follows.
+// showCallCommand shows a call of the newest session; the number of the call follows.
 const showCallCommand = "stockade session show --call"
 
 // transcriptOptions returns the options of transcripts of this session.
@@ -52,7 +51,6 @@ func newPrinter(s *stdio, o transcript.Options) *printer {
 	return &printer{Transcript: transcript.New(o), s: s, atLineStart: true}
 }
 
-// show prints an event.
 func (p *printer) show(e session.Event) {
 	p.print(p.Show(e))
 	switch e.Type {
@@ -183,11 +181,9 @@ func printCard(s *stdio, events iter.Seq2[session.Event, error], number int, o t
 	return err
 }
 
-// tailRows limits the rows of the tail of a conversation, which a person sees when resuming
-// it.
+// tailRows limits the rows of a conversation that a person sees when resuming it.
 const tailRows = 24
 
-// readTail reads the tail of the resumed conversation.
 func (t *conversation) readTail(ctx context.Context) error {
 	st, err := t.a.door().Store(ctx)
 	if err == nil {
@@ -196,7 +192,6 @@ func (t *conversation) readTail(ctx context.Context) error {
 	return err
 }
 
-// showCall shows the card of a call of this session.
 func (t *conversation) showCall(ctx context.Context, arg string) error {
 	number := 0
 	if arg != "" {

@@ -106,13 +106,11 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, o.err
 }
 
-// outputError is the error of a write to standard output.
 type outputError struct{ error }
 
 func (e *outputError) Unwrap() error { return e.error }
 
-// closedOutput is the writer for a standard output that was closed before the start. Its
-// writes fail.
+// closedOutput replaces a standard output that was closed before the start. Its writes fail.
 type closedOutput struct{}
 
 func (closedOutput) Write([]byte) (int, error) { return 0, errors.New("standard output is closed") }
@@ -236,7 +234,6 @@ small offline model, so that you can try it without a key.
 	return root
 }
 
-// commands returns all commands below root.
 func commands(root *cobra.Command) []*cobra.Command {
 	var out []*cobra.Command
 	for _, c := range root.Commands() {

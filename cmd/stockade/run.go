@@ -60,7 +60,6 @@ denies the file. Piped input cannot name files.
 	return cmd
 }
 
-// addTurnFlags adds flags to a command that asks a model.
 func addTurnFlags(cmd *cobra.Command, a *app) {
 	cmd.Annotations = trustAsk.annotation()
 	f := cmd.Flags()
@@ -73,7 +72,6 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	addGrantFlags(cmd, a)
 }
 
-// addModelFlags adds the flags that select a model.
 func addModelFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
 	f.StringVar(&a.flags.profile, "profile", "", "ask the model of this profile, see stockade help models (default: profile of the configuration, or what [model] says)")
@@ -95,13 +93,12 @@ func (r *stringsFlag) String() string { return "" } // the default
 
 func (r *stringsFlag) Type() string { return "stringArray" }
 
-// addLockedFlag adds the flag --locked to a command that uses the tools of a project.
 func addLockedFlag(cmd *cobra.Command, a *app) {
 	cmd.Flags().BoolVar(&a.flags.locked, "locked", false, "offer exactly those added modules that stockade.lock names, or fail")
 }
 
-// applyToolsFlag returns the tools of the catalog that --tools names. An empty --tools leaves
-// no tool.
+// applyToolsFlag returns the tools of the catalog that --tools names; an empty --tools leaves
+// none.
 func (a *app) applyToolsFlag(catalog *tool.Catalog) (*tool.Catalog, error) {
 	if a.flags.tools == nil {
 		return catalog, nil
@@ -113,7 +110,6 @@ func (a *app) applyToolsFlag(catalog *tool.Catalog) (*tool.Catalog, error) {
 	return only, nil
 }
 
-// addGrantFlags adds flags to a command that runs tools.
 func addGrantFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
 	f.Var((*stringsFlag)(&a.flags.allow), "allow", "answer a question before it is asked: TOOL, 'TOOL(ARGUMENT=VALUE)' or another rule, see stockade help policy; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
@@ -157,7 +153,7 @@ type conversation struct {
 	chat        bool          // a person can type further prompts
 	provider    door.Provider // provider in use, from the configuration or from /model
 	tools       toolset
-	ranCommands []agent.Attachment // commands that the person has run since the last turn; the next prompt gets them
+	ranCommands []agent.Attachment // commands of the person since the last turn, for the next prompt
 	tail        []transcript.Part  // end of the resumed conversation, for printTail
 	priorCalls  int                // number of calls in the session before it was resumed
 	printer     *printer           // printer of the last turn; nil before the first turn
@@ -228,7 +224,6 @@ func (t *conversation) show(ctx context.Context, prompt, typed string) error {
 	return &exitErr{code: exitNobodyToAsk}
 }
 
-// showShell runs a command of the person and prints its events.
 func (t *conversation) showShell(ctx context.Context, command string) error {
 	_, err := t.render(t.shell(ctx, command))
 	t.noteDenied()
@@ -283,8 +278,7 @@ func (t *conversation) noteDenied() bool {
 	return denied != nil
 }
 
-// endError returns the error of a turn that ended without an answer; nil: the model has
-// answered.
+// endError returns the error of a turn that ended without an answer; nil: there is an answer.
 func (t *conversation) endError(end session.TurnEnded) error {
 	goOn := "go on with `stockade session resume " + t.Log.ID() + "`"
 	if t.chat {

@@ -217,8 +217,7 @@ func attacksTable(s *stdio, results []selftest.Result, took time.Duration, tier 
 	return err
 }
 
-// newAttacksTable returns an empty section of the table; each section has its own column
-// widths.
+// newAttacksTable returns an empty section of the table. Each section has its column widths.
 func newAttacksTable() *table.Table {
 	return table.New(table.Fixed(""), table.Fixed(""), table.Text(""))
 }

@@ -74,7 +74,6 @@ func showTasks(s *stdio, tasks []taskJSON) {
 	fmt.Fprintf(s.out, "%d of %s done\n", done, humanize.Plural(len(tasks), "task"))
 }
 
-// tasks shows the tasks of the session.
 func (t *conversation) tasks(context.Context, string) error {
 	tasks := tasksIn(t.Tools.StoreContents())
 	if len(tasks) == 0 {
@@ -137,8 +136,7 @@ func runSessionFiles(ctx context.Context, a *app, st session.Store, id string) e
 	return a.showFiles(out, work)
 }
 
-// maxFileRows limits the files shown to a person; the others are counted. --json has all
-// files.
+// maxFileRows limits the files shown to a person; others are counted, and --json has them.
 const maxFileRows = 1000
 
 func (a *app) showFiles(out filesJSON, work string) error {

@@ -133,7 +133,7 @@ func (t *conversation) stats(ctx context.Context, _ string) error {
 type statsJSON struct {
 	Sessions   int                       `json:"sessions"`
 	Events     int                       `json:"events"`
-	Deleted    int                       `json:"deleted_bodies"` // number of events whose bodies were deleted; the other numbers leave them out
+	Deleted    int                       `json:"deleted_bodies"` // events with deleted bodies, not counted elsewhere
 	From       *time.Time                `json:"from,omitempty"` // time of the first event
 	To         *time.Time                `json:"to,omitempty"`   // time of the last event
 	Turns      int                       `json:"turns"`          // number of turns that were started

@@ -19,13 +19,12 @@ type simulatedJSON struct {
 	Call    string             `json:"call"`
 	Turn    int                `json:"turn,omitempty"`
 	Tool    string             `json:"tool"`
-	Was     string             `json:"was"`              // effect of the policy at the time of the call; empty: there was no decision
+	Was     string             `json:"was"`              // effect when the call was made; empty: no decision
 	Answer  *bool              `json:"answer,omitempty"` // the person's answer; nil: nobody was asked
 	Now     policy.Explanation `json:"now"`
 	Changed bool               `json:"changed"`
 }
 
-// effectUnknown is the effect of a call that cannot be decided.
 const effectUnknown = "unknown"
 
 func runPolicySimulate(ctx context.Context, a *app, prefix string, files []string) error {
@@ -103,7 +102,6 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	return nil
 }
 
-// mountsOf returns the mounts that a session had at its start.
 func mountsOf(began session.Started) (mounts []policy.Mount) {
 	for _, text := range began.Mounts {
 		dir, write := strings.CutSuffix(text, ":rw")

@@ -79,8 +79,7 @@ func (s *stdio) width() int {
 // outColor reports whether output on stdout has colours.
 func (s *stdio) outColor() bool { return s.outTTY && s.colors() }
 
-// table prints a table in the width of the terminal. If stdout is no terminal, no cell is
-// shortened.
+// table prints a table in the width of the terminal; without one, no cell is shortened.
 func (s *stdio) table(t *table.Table) error {
 	columns := 0
 	if s.outTTY && s.outColumns != nil {
@@ -100,7 +99,6 @@ func (s *stdio) flushOut() error {
 	return s.flush()
 }
 
-// interactive reports whether a person can be asked.
 func (s *stdio) interactive() bool { return s.inTTY && s.errTTY }
 
 // piped reports whether standard input is a pipe or a file that is not empty.
@@ -167,7 +165,6 @@ func wrapMessage(line string, columns int) (rows []string) {
 // look like another message.
 const hanging = "     "
 
-// printJSON prints a value as JSON with indentation.
 func printJSON(s *stdio, v any) error {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -279,7 +279,6 @@ func (t toolset) denialReason(e *tool.Entry) string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", x.Reason, x.Source, x.Origin))
 }
 
-// enabled returns the tools that are not switched off.
 func (t toolset) enabled() []*tool.Entry { return t.bySwitch("") }
 
 // bySwitch returns the tools that one of the setting keys has switched off. The key "" stands
@@ -434,7 +433,6 @@ func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error
 	return printJSON(s, out)
 }
 
-// schema prints the JSON Schema of a tool's arguments.
 func (t toolset) schema(s *stdio, name string) error {
 	e, ok := t.Find(name)
 	if _, added, isAdded := t.addedTool(name); isAdded {
@@ -505,7 +503,6 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 // maxShownName limits the characters of a name in a message; the rest is cut.
 const maxShownName = 200
 
-// noToolError returns the error for a name that no tool has.
 func noToolError(catalog *tool.Catalog, name string) error {
 	hint := "`stockade tool list` shows the tools"
 	if near := catalog.Nearest(name); near != "" {
@@ -514,8 +511,8 @@ func noToolError(catalog *tool.Catalog, name string) error {
 	return usageError(hint, "there is no tool %q", humanize.Clip(name, maxShownName))
 }
 
-// snapshotText describes the state from which each call of a tool starts, on which its cost
-// depends.
+// snapshotText describes the state in which each call of a tool starts, which decides its
+// cost.
 func snapshotText(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {
 		return "each starts with a new instance, which is slow: " + b.Why

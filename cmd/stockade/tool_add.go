@@ -22,7 +22,6 @@ const referenceHelp = `REF is one of
   https://example.com/weather.wasm   a download
   oci://HOST/REPOSITORY:TAG          a registry; @sha256:HEX pins what is meant`
 
-// addOptions holds the flags of `tool add`.
 type addOptions struct {
 	as       string
 	describe string
@@ -42,10 +41,8 @@ func (o *reviewedYes) add(cmd *cobra.Command, yes, what string) {
 	cmd.Flags().StringVar(&o.sha256, "sha256", "", "with --yes: the SHA-256 of the "+what+" that was reviewed, in hex")
 }
 
-// isIncomplete reports whether only one of the two flags is set.
 func (o reviewedYes) isIncomplete() bool { return o.yes != (o.sha256 != "") }
 
-// matches reports whether digest is the hash of the reviewed module.
 func (o reviewedYes) matches(digest string) bool {
 	return strings.EqualFold(strings.TrimPrefix(o.sha256, "sha256:"), digest)
 }
@@ -199,7 +196,6 @@ func (a *app) fetchFlags() (out string) {
 	return out
 }
 
-// addModule adds a reviewed module, and prints a message.
 func (a *app) addModule(r *registry.Review) error {
 	if err := registry.Save(a.moduleStore(), r); err != nil {
 		return err

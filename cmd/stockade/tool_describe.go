@@ -18,7 +18,6 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// describer is a function that adds a description to a module.
 type describer = func(context.Context, *tool.Module) (*tool.Module, error)
 
 // loadDescriber reads a description file. It returns nil if file is empty.
@@ -39,8 +38,8 @@ func (a *app) loadDescriber(file string) (describer, error) {
 	}, nil
 }
 
-// keepDescription returns a describer that copies the description of the added module r to its
-// next version.
+// keepDescription returns a describer that copies the description of a module to its next
+// version.
 func (a *app) keepDescription(r store.Record) describer {
 	return func(_ context.Context, mod *tool.Module) (*tool.Module, error) {
 		code, err := a.moduleStore().Module(r).Read()

@@ -166,8 +166,7 @@ func (r fileReport) tools() string {
 	return ""
 }
 
-// verdict describes whether the module runs here. hints has commands that make it run or show
-// more.
+// verdict describes whether the module runs here; hints are commands that help, or show more.
 func (r fileReport) verdict() (text string, hints []string) {
 	if r.Refusal != nil {
 		if _, ok := errors.AsType[*admit.LargeError](r.Refusal); ok {
@@ -224,7 +223,6 @@ func (r fileReport) foreignImports() (out []string) {
 	return out
 }
 
-// nameList joins names that a module has chosen. It shortens a long list.
 func nameList(names []string) string {
 	var out []string
 	for i, name := range names {

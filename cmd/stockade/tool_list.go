@@ -27,10 +27,10 @@ type addedJSON struct {
 	ManifestDigest string            `json:"manifest_digest,omitempty"`
 	Signer         string            `json:"signer,omitempty"`
 	Keys           []string          `json:"keys,omitempty"`
-	Project        string            `json:"project,omitempty"` // workspace in which the tool is offered; empty: all workspaces
+	Project        string            `json:"project,omitempty"` // the only workspace that has the tool; empty: all
 	Kind           string            `json:"kind,omitempty"`    // ABI, for a module that was made for another host
 	Asks           tool.Capabilities `json:"asks"`
-	Inferred       bool              `json:"inferred,omitempty"` // the module does not declare its access, so Asks is what it could use
+	Inferred       bool              `json:"inferred,omitempty"` // Asks is the access that it could use
 	Allowed        tool.Allowance    `json:"allowed"`
 }
 
@@ -45,8 +45,7 @@ func addedAsJSON(r store.Record, t registry.AddedTool) *addedJSON {
 	return out
 }
 
-// listAdded shows the added modules: a row for each, and below it its source and its
-// allowance.
+// listAdded shows the added modules in rows, with the source and the allowance below each.
 func listAdded(s *stdio, modules []registry.AddedModule) error {
 	if len(modules) == 0 {
 		return nil
@@ -81,7 +80,6 @@ func listAdded(s *stdio, modules []registry.AddedModule) error {
 	return nil
 }
 
-// signer returns the signer of a module as the cell of a table.
 func signer(m registry.AddedModule) string { return terminal.Line(cmp.Or(m.Record.Signer, "nobody")) }
 
 // stateOf describes whether the tools of a module are offered, and if not, the reason.

@@ -215,7 +215,6 @@ func checkClaims(p *registry.Project, rules *trust.Rules) error {
 	return nil
 }
 
-// askSync asks once about all modules of a project.
 func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *registry.Project, records []store.Record, rules *trust.Rules) (bool, error) {
 	card := func(all bool) func() string {
 		return func() string { return syncCard(p, records, rules, columnsOf(in), all) }
@@ -315,7 +314,6 @@ func keyOwnersText(m lock.Module, rules *trust.Rules) string {
 	return "no key that you know"
 }
 
-// hostsOf returns the hosts from which the modules of a lockfile would be fetched.
 func hostsOf(f *lock.File) (out []string) {
 	if f == nil {
 		return nil

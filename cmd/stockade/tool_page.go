@@ -12,8 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// pageColumns is the width of a page of the help, including the column that a terminal leaves
-// free.
+// pageColumns is the width of a page of the help, with the last column, which stays free.
 const pageColumns = 80
 
 // toolPage returns the page of a built-in tool, help/tools/NAME.md. It is the output of `tool

@@ -137,8 +137,7 @@ func readKey(path string) (sign.PrivateKey, error) {
 	return k, nil
 }
 
-// readPacked reads a module that can be shared: its manifest must be readable without running
-// it.
+// readPacked reads a module that can be shared: it must have a manifest without being run.
 func (a *app) readPacked(ctx context.Context, file string) (*tool.Module, tool.Manifest, error) {
 	mod, err := registry.ReadModule(file)
 	if err != nil {

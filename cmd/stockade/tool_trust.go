@@ -109,7 +109,6 @@ its manifest. ` + "`stockade tool verify`" + ` then names the affected modules t
 	return cmd
 }
 
-// trustError adds a hint to the error of changing trust.toml.
 func trustError(err error) error {
 	if errors.As(err, new(*exitErr)) {
 		return err

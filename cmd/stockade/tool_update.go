@@ -145,8 +145,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewedYes) er
 	return a.addModule(review)
 }
 
-// tellNewer prints a note if the registry has a newer version of the module, under another
-// tag.
+// tellNewer prints a note if the registry has a newer version of the module under another tag.
 func (a *app) tellNewer(ctx context.Context, r store.Record) {
 	out, rules, err := a.fetchEgress()
 	newest := ""

@@ -20,8 +20,7 @@ import (
 	"github.com/stockade-dev/stockade/host/settings"
 )
 
-// trustMode tells how a command handles a file of the workspace that requests more than it may
-// set.
+// trustMode is a way to handle a file of the workspace that requests more than it may set.
 type trustMode string
 
 const (
@@ -47,8 +46,7 @@ func (a *app) askOnTerminal(ctx context.Context, f *config.File, was settings.Tr
 	return a.askTrust(ctx, in, out, f, was)
 }
 
-// askTrust shows the requests of a file and asks whether to trust it. The end of input means
-// no.
+// askTrust shows the requests of a file and asks whether to trust it; the end of input: no.
 func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *config.File, was settings.Trust) (bool, error) {
 	asks := func(all bool) func() string {
 		return func() string {

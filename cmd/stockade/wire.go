@@ -54,7 +54,6 @@ type app struct {
 	closers  []func() error
 }
 
-// globalFlags are the flags that all commands share.
 type globalFlags struct {
 	dir      string
 	mounts   []string

@@ -40,8 +40,7 @@ type patchResult struct {
 	SHA256 map[string]string `json:"sha256"` // SHA-256 of each file that exists after the call, by its path
 }
 
-// patchStep is the change of one file of a patch. All steps are prepared before the first
-// change.
+// patchStep is the change of one file of a patch. All steps are prepared before any is made.
 type patchStep struct {
 	patch.File
 	loc, dest location    // dest is the file after a move; without a move it is loc
@@ -100,8 +99,8 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 	return out, nil
 }
 
-// locate resolves the paths of the step. It is an error if an earlier step, in named, changes
-// one of them.
+// locate resolves the paths of the step. It is an error if an earlier step (in named) has one
+// of them.
 func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 	if s.loc, err = locate(s.Path); err != nil {
 		return err

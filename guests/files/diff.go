@@ -8,15 +8,14 @@ import (
 
 const (
 	diffContext = 3
-	// These limits keep the diff of a large replacement short; the rest is left out, and the
-	// diff says so.
+	// These limits keep the diff of a large replacement short; the diff says that more was
+	// left out.
 	maxDiffChanges = 200
 	maxDiffBytes   = 8 << 10
 	maxDiffLine    = 300
 )
 
-// hunk is a run of changed whole lines: content[start:end]. line is the number of its first
-// line, from 0.
+// hunk is a run of changed whole lines: content[start:end]. line is its first line, from 0.
 type hunk struct {
 	start, end, line int
 	old, new         []string
@@ -73,8 +72,7 @@ func writeHunk(out *strings.Builder, content []byte, group []hunk, shift int) (g
 	return grown
 }
 
-// span returns a range of lines in the form of a unified diff. An empty range names the line
-// before it.
+// span returns a range of lines as a unified diff has it; an empty one names the line before.
 func span(first, n int) string {
 	if n == 0 {
 		return fmt.Sprintf("%d,0", first)

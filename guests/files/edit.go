@@ -222,7 +222,6 @@ func ending(content []byte) string {
 	return "\n"
 }
 
-// toCRLF changes every line break to \r\n.
 func toCRLF(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
@@ -243,7 +242,6 @@ func occurrences(content []byte, old, new string) []change {
 	}
 }
 
-// applyChanges returns the content after the changes.
 func applyChanges(content []byte, changes []change) []byte {
 	var out bytes.Buffer
 	out.Grow(len(content))
@@ -428,7 +426,6 @@ func mostSimilarLine(content []byte, want string) (number int, have string) {
 	return number, have
 }
 
-// trimEnding returns a line without its ending.
 func trimEnding(line []byte) []byte {
 	text, ended := bytes.CutSuffix(line, []byte("\n"))
 	if ended {

@@ -17,8 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxWholeRead limits the size of a file that filesystem reads, in bytes; a larger file is an
-// error.
+// maxWholeRead limits the bytes of a file that filesystem reads; a larger file is an error.
 const maxWholeRead = 1 << 20
 
 type filesystemArgs struct {

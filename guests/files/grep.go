@@ -131,8 +131,7 @@ func exprOf(in grepArgs) (expr, note string) {
 	return expr, note
 }
 
-// header writes a line that names the options of the call that widen the search, if there are
-// any.
+// header writes a line about options of the call that widen the search, if there are any.
 func (s *searcher) header(in grepArgs, note string) {
 	var parts []string
 	if in.IncludeHidden {

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// binaryProbe is the number of bytes at the beginning of a file that decide whether it is
-	// binary.
+	// binaryProbe is the number of first bytes that decide whether a file is binary.
 	binaryProbe  = lines.BinaryProbe
 	maxShownLine = 2000 // limits the characters of a line that are shown; the rest is cut
 )
@@ -105,8 +104,7 @@ func countLines(text []byte) (n int) {
 	return n
 }
 
-// cut returns at most max characters of a line as valid UTF-8, and reports whether there
-// were more.
+// cut returns at most max characters of a line as valid UTF-8; more: there were more.
 func cut(line []byte, max int) (text string, more bool) {
 	part, more := lines.Cut(line, max)
 	return string(part), more

@@ -130,8 +130,7 @@ func describe(dir location, d search.Entry, info *search.Info) lsEntry {
 	return entry
 }
 
-// sortEntries sorts entries, which are in the order of their names. Equal entries stay in that
-// order.
+// sortEntries sorts entries, which come in the order of their names: equal ones keep it.
 func sortEntries(entries []lsEntry, by string, reverse bool) {
 	slices.SortStableFunc(entries, func(a, b lsEntry) int {
 		order := 0

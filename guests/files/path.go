@@ -55,10 +55,8 @@ func locationOf(cwd, abs string) location {
 	return location{abs, pathname.FromWASI(filepath.ToSlash(rel))}
 }
 
-// isInside reports whether the file is in the working directory.
 func (l location) isInside() bool { return !filepath.IsAbs(filepath.FromSlash(l.rel)) }
 
-// child returns the location of an entry of the directory l.
 func (l location) child(name string) location {
 	c := location{abs: l.childPath(name), rel: l.rel + "/" + name}
 	if l.rel == "." {
@@ -69,7 +67,6 @@ func (l location) child(name string) location {
 	return c
 }
 
-// childPath returns the absolute path of an entry of the directory l.
 func (l location) childPath(name string) string {
 	return string(l.appendChild(make([]byte, 0, len(l.abs)+1+len(name)), name))
 }
@@ -126,7 +123,7 @@ func (l location) toolError(op string, err error) error {
 	return tool.IO("%s %s: %w", op, l.display(), cause)
 }
 
-// notAFile returns the error of a directory, a pipe or a device: it has no content to read or
+// notAFile returns the error of a directory, pipe or device, which has no content to read or
 // write.
 func (l location) notAFile(op string, info fs.FileInfo) error {
 	what := "neither a file nor a directory, but a pipe or a device for example, which no tool opens"
@@ -136,7 +133,6 @@ func (l location) notAFile(op string, info fs.FileInfo) error {
 	return tool.Coded("NOT_A_FILE", tool.InvalidInput("%s %s: is %s", op, l.display(), what))
 }
 
-// checkDir returns an error if the location is no directory.
 func (l location) checkDir(op string) error {
 	info, err := os.Stat(l.abs)
 	what := "a file, not a directory; file_read shows it"

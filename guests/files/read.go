@@ -19,8 +19,7 @@ import (
 const (
 	maxReadLines  = 2000
 	maxReadOutput = 50 << 10
-	// maxHashed limits the size of files that get a hash; larger ones get none, as they cannot
-	// be edited.
+	// maxHashed limits the size of files that get a hash; larger ones cannot be edited.
 	maxHashed = maxEditBytes
 	// maxCounted limits the size of files that are read to the end to count their lines; lines
 	// of larger files are not counted.
@@ -38,7 +37,7 @@ type readArgs struct {
 type readResult struct {
 	Output     string `json:"output"`
 	SHA256     string `json:"sha256,omitempty"`      // of the whole file; absent for a directory and beyond 8 MiB
-	Lines      int    `json:"lines,omitempty"`       // number of lines in the file; absent beyond 64 MiB, unless its end was reached
+	Lines      int    `json:"lines,omitempty"`       // lines in the file; absent beyond 64 MiB, unless its end was reached
 	NextOffset int    `json:"next_offset,omitempty"` // offset of the next page; absent after the last page
 	Encoding   string `json:"encoding,omitempty"`    // encoding of the file; absent for UTF-8 without a byte order mark
 	Count      int    `json:"count,omitempty"`       // number of entries of the directory
@@ -220,8 +219,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	return out, nil
 }
 
-// footer returns the line below a page; a raw page has none, as the line would be part of the
-// text.
+// footer returns the line below a page; a raw page has none: it would belong to the text.
 func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely string) string {
 	var notes []string
 	if out.NextOffset > 0 {

@@ -21,8 +21,7 @@ const (
 	// nothing to do while the walk collects it.
 	firstBatch = 128
 	maxBatch   = 1024
-	// maxBatchNames limits the bytes of the names of a batch; a batch that reaches it is
-	// searched.
+	// maxBatchNames limits the bytes of a batch's names; a batch that reaches it is searched.
 	maxBatchNames = search.MaxNames / 2
 )
 
@@ -175,7 +174,6 @@ func (s *searcher) begin(ctx context.Context) error {
 	return nil
 }
 
-// collect waits for the host's results and prints the matches.
 func (s *searcher) collect() error {
 	batch := s.running
 	if len(batch) == 0 {

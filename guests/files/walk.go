@@ -40,7 +40,6 @@ func checkSearchable(l location) error {
 	return nil
 }
 
-// walk visits the entries below start.
 func (w *walker) walk(ctx context.Context, start location) error {
 	if err := checkSearchable(start); err != nil {
 		return err
@@ -60,8 +59,7 @@ func (w *walker) walk(ctx context.Context, start location) error {
 	return w.entries(ctx, start, "", entries, ignore)
 }
 
-// maxAhead limits the number of directories that one request lists before the walk enters
-// them.
+// maxAhead limits the directories that one request lists before the walk enters them.
 const maxAhead = 64
 
 func (w *walker) entries(ctx context.Context, dir location, prefix string, entries search.Listing, ignore *gitignore.File) error {

@@ -85,8 +85,7 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	return out, nil
 }
 
-// encode returns a text as the bytes of a file. It is an error if the encoding lacks a
-// character.
+// encode returns a text as the bytes of a file. A character that enc lacks is an error.
 func encode(l location, text []byte, enc charset.Encoding) ([]byte, error) {
 	raw, lacks, at := enc.Encode(text)
 	if at >= 0 {

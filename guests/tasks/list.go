@@ -53,7 +53,6 @@ type store struct {
 
 var sessionStore = store{kv.Get, kv.Set, kv.Delete, kv.Keys}
 
-// load returns the tasks in the order of their numbers.
 func (s store) load() ([]task, error) {
 	keys, err := s.keys(prefix, 2*maxTasks)
 	if err != nil {
@@ -117,7 +116,6 @@ type taskResult struct {
 	progress
 }
 
-// progress counts the tasks of the list.
 type progress struct {
 	Completed int `json:"completed"`
 	Total     int `json:"total"`

@@ -39,8 +39,7 @@ func currentTime(context.Context, noArgs) (timeResult, error) {
 	return timeIn(time.Now(), config.Get), nil
 }
 
-// timeIn returns a time in the host's time zone, or in UTC if the host does not report
-// its own.
+// timeIn returns a time in the host's time zone, or in UTC if the host reports none.
 func timeIn(now time.Time, get func(string) (string, bool)) timeResult {
 	now = now.UTC()
 	zone, _ := get(zoneName)

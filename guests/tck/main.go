@@ -115,8 +115,8 @@ type hostArgs struct {
 	Path    string `json:"path,omitempty" desc:"A file or directory to look at." default:"."`
 }
 
-// hostResult has one field for each import. Errors holds the texts of errors by the name of
-// the import.
+// hostResult has one field for each import. Errors holds error texts by the name of the
+// import.
 type hostResult struct {
 	Cancelled   bool              `json:"cancelled"`
 	Fetch       *fetchResult      `json:"fetch,omitempty"`

@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxBody limits the bytes of a body that are read, and the bytes of its text as UTF-8; the
-// rest is cut.
+// maxBody limits the bytes of a body, and those of its text as UTF-8; the rest is cut.
 const maxBody = 8 << 20
 
 // decode converts a body to UTF-8. declared is the encoding in the answer's headers; can be

@@ -2,8 +2,7 @@ package main
 
 import "strings"
 
-// element is an HTML element that this package knows. The zero value stands for all other
-// elements.
+// element is an HTML element that this package knows; zero: any other element.
 type element uint8
 
 // The elements, in the order of elementNames.
@@ -53,7 +52,6 @@ type properties struct {
 	breaks   int  // number of line ends before and after the element
 }
 
-// propertiesOf holds the properties of each element.
 var propertiesOf = func() (table [128]properties) {
 	set := func(names string, change func(*properties)) {
 		for _, name := range strings.Fields(names) {

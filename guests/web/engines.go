@@ -11,8 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxAPIError limits the characters of an engine's error message in our error; the rest is
-// cut.
+// maxAPIError limits the characters of an engine's error message in ours; the rest is cut.
 const maxAPIError = 200
 
 // apiError returns ": " and the error message in an answer of an API; empty: there is none.
@@ -174,7 +173,6 @@ func (s *scanner) innerText(name element) string {
 	return b.String()
 }
 
-// textOf returns the text of a piece of HTML.
 func textOf(source string) string {
 	s := scanner{src: []byte(source)}
 	return s.innerText(0)

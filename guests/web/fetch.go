@@ -94,7 +94,8 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	if isRedirected(address, resp.URL) {
 		notes = append(notes, "the server redirected to "+resp.URL)
 	}
-	// A body that was cut at the limit has about that size; redacted secrets may make it smaller.
+	// A body that was cut at the limit has about that size; redacted secrets may make it
+	// smaller.
 	slow := resp.Truncated && len(resp.Body) < req.MaxBytes-req.MaxBytes/10
 	if slow {
 		notes = append(notes, fmt.Sprintf("the server was too slow: this is what came in %d s", int(time.Since(began).Seconds())))
@@ -235,7 +236,6 @@ func invalidURL(format string, args ...any) error {
 	return tool.Coded("INVALID_URL", tool.InvalidInput(format, args...))
 }
 
-// failure returns the error of a request that got no answer.
 func failure(err error) error {
 	large, tooLarge := errors.AsType[*http.TooLargeError](err)
 	text := err.Error()

@@ -14,7 +14,6 @@ const (
 	maxRules = 1000     // selectors, in all sheets together
 )
 
-// concealment is the way in which an element is hidden.
 type concealment int
 
 const (
@@ -127,7 +126,6 @@ func conceals(style string) bool {
 
 var plainColor = strings.NewReplacer("#ffffff", "#fff", "white", "#fff", "rgb(255,255,255)", "#fff", "#000000", "#000", "black", "#000", "rgb(0,0,0)", "#000")
 
-// stripComments removes comments from CSS.
 func stripComments(css string) string {
 	if !strings.Contains(css, "/*") {
 		return css

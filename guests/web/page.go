@@ -37,7 +37,7 @@ type page struct {
 	skipTag        []byte          // name of the element that is left out or marked, as written; nil: there is none
 	skipElement    element         // the element skipTag
 	skipDepth      int             // number of open elements with the same name, including the skipped element
-	innerDepth     int             // number of open elements inside the skipped element for which [page.nests] is true
+	innerDepth     int             // number of open elements in it for which [page.nests] is true
 	skipReason     concealment     // reason why the element is skipped or marked
 	hidesText      bool            // some text of the page is hidden
 	markHidden     bool            // the element is not skipped: its text is written, marked as hidden
@@ -294,8 +294,7 @@ func plainPath(href string) bool {
 	return true
 }
 
-// requestBreaks asks for a number of line ends before the next text. Within a link they become
-// a blank.
+// requestBreaks asks for line ends before the next text. Within a link they become a blank.
 func (p *page) requestBreaks(breaks int) {
 	switch {
 	case breaks == 0:
@@ -390,8 +389,7 @@ func (p *page) writeWords(text string) {
 	}
 }
 
-// write writes text, and before it everything that is pending: breaks, marks, and the bracket
-// of a link.
+// write writes text, and before it all that is pending: breaks, marks, the bracket of a link.
 func (p *page) write(text string) {
 	p.writePending()
 	if p.href != nil && p.openLink == "" {
@@ -405,8 +403,8 @@ func (p *page) write(text string) {
 	p.lineStarted = true
 }
 
-// writePending writes the line ends or the blank that are pending, with the indentation of a
-// list.
+// writePending writes the pending line ends, with the indentation of a list, or the pending
+// blank.
 func (p *page) writePending() {
 	switch {
 	case p.breaks > 0:
@@ -471,8 +469,8 @@ func isInvisible(r rune) bool {
 	return r <= 0x9f || r == 0x200b || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x206f || r == 0xfeff || r >= 0xe0000 && r <= 0xe0fff
 }
 
-// window keeps a part of the text that is written to it: limit bytes from offset on. The rest
-// is dropped.
+// window keeps a part of the text that is written to it, limit bytes from offset on, and drops
+// the rest.
 type window struct {
 	offset, limit int
 	written       int // number of bytes that were written so far

@@ -97,8 +97,7 @@ func (s *scanner) textTo(start int) []byte {
 	return s.src[start:i]
 }
 
-// tag passes over the markup at pos and returns its token; ok is false if the markup is no
-// tag.
+// tag passes over the markup at pos and returns its token; ok is false if it is no tag.
 func (s *scanner) tag() (t token, ok bool) {
 	rest := s.src[s.pos:]
 	switch c := rest[1]; {

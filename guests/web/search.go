@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Limits on a search, in characters, and on the answer, in bytes. Longer texts of a result are
+// Limits on a search, in characters, and on its answer, in bytes. Long texts of a result are
 // cut.
 const (
 	maxQuery   = 400
@@ -43,7 +43,6 @@ type result struct {
 	Snippet string `json:"snippet"`
 }
 
-// engine is a search engine.
 type engine struct {
 	name   string // for people
 	secret string // the name of the secret that holds its key; "": it needs no key

@@ -98,7 +98,7 @@ type Bash struct {
 	// these: go, npm, cargo, pip. Default: all.
 	Caches  []string
 	Changes string // effect of a command on files: staged, direct or none; default staged
-	Ask     string // time of the question about a staged command: changes (after it has run, if it changes files) or always; default changes
+	Ask     string // changes or always: the time of the question about a staged command; default changes
 	MinTier int    // the weakest confinement, a tier from 0 to 3, in which a command may run; default 1
 }
 
@@ -170,8 +170,7 @@ func (c *Config) Keys() []string {
 	return names
 }
 
-// find returns the key with a name, which may be that of a key in a profile; nil: there is
-// none.
+// find returns the key with a name, also of a key in a profile; nil: there is none.
 func (c *Config) find(name string) *key {
 	if k := cmp.Or(find(name), c.entryKeys[name]); k != nil {
 		return k

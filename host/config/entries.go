@@ -140,7 +140,6 @@ func (k *key) compare(other *key) int {
 	return cmp.Or(strings.Compare(otherTable, table), strings.Compare(k.entryName, other.entryName), index-otherIndex)
 }
 
-// checkName returns an error if a table cannot have the name.
 func checkName(table, name string) error {
 	if table == "profiles" {
 		return checkProfileName(name)
@@ -151,7 +150,6 @@ func checkName(table, name string) error {
 	return nil
 }
 
-// checkProfileName returns an error if a profile cannot have the name.
 func checkProfileName(name string) error {
 	switch {
 	case !profileNameRE().MatchString(name):
@@ -168,8 +166,7 @@ const ModelProfile = "model"
 // Providers are the names of all providers. Package door opens them.
 var Providers = []string{"openai", "openai-responses", "anthropic", "google", "ollama", "xai", "meta", "offline"}
 
-// family returns the provider whose addresses, keys and models a provider shares; most have
-// their own.
+// family returns the provider whose addresses, keys and models a provider uses; often itself.
 func family(provider string) string {
 	switch provider {
 	case "auto", "offline", "openai-responses":
@@ -245,8 +242,7 @@ func (c *Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// firstKeyOf returns the first key that a profile sets, in the order of the sample;
-// empty: none.
+// firstKeyOf returns the first key that a profile sets, in the sample's order; empty: none.
 func (c *Config) firstKeyOf(profile string) string {
 	for _, n := range entryTable {
 		if k := n.keyFor(profile); c.entryKeys[k.Name] != nil {

@@ -286,8 +286,7 @@ func find(name string) *key {
 	return nil
 }
 
-// EnvVar returns the name of the environment variable for a key: STOCKADE_MODEL_NAME for
-// model.name.
+// EnvVar returns the environment variable of a key: STOCKADE_MODEL_NAME for model.name.
 func EnvVar(key string) string {
 	return "STOCKADE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }

@@ -122,8 +122,7 @@ var profileNames = keys.List("names of profiles", `["local"]`, 8, func(s string)
 	return checkProfileName(s)
 })
 
-// reasoning is the kind of the effort with which a model thinks; empty: the provider's
-// default.
+// reasoning is the kind of a model's effort in thinking; empty: the provider's default.
 var reasoning = keys.Choice("", "low", "medium", "high")
 
 // rules returns the kind of a list of network rules. Package policy parses them; here a rule
@@ -137,7 +136,6 @@ func rules(example string) keys.Kind {
 	})
 }
 
-// cacheNames are the names of all caches.
 var cacheNames = []string{"go", "npm", "cargo", "pip"}
 
 var caches = keys.List("names of caches", `["go", "npm"]`, 0, keys.OneOf(cacheNames...))

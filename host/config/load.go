@@ -36,7 +36,7 @@ type File struct {
 	Trusted bool
 
 	settings  map[string]setting
-	entryKeys []*key // the keys that are set below names, such as profiles.work.model, in the order of [Config.Keys]
+	entryKeys []*key // keys below names, such as profiles.work.model, in the order of [Config.Keys]
 }
 
 type setting struct {
@@ -45,8 +45,8 @@ type setting struct {
 	line  int
 }
 
-// TrustRequest is a setting of a project file that has no effect before a person has trusted
-// the file.
+// TrustRequest is a setting of a project file that has no effect until a person trusts the
+// file.
 type TrustRequest struct {
 	Key   string `toml:"key" json:"key"`
 	Value string `toml:"value" json:"value"` // as in a file, but system_prompt without quotes

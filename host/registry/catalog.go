@@ -143,7 +143,7 @@ func Modules(s *store.Store, h Scope) ([]AddedModule, error) {
 	return out, nil
 }
 
-// TrialModule returns a module for this run only: it is not stored, and allowed comes from the
+// TrialModule returns a module for this run only, which is not stored. allowed is from the
 // command line.
 func TrialModule(mod *tool.Module, m tool.Manifest, allowed tool.Allowance) AddedModule {
 	a := AddedModule{Record: store.Record{
@@ -218,8 +218,7 @@ func (a *AddedModule) tool(mod *tool.Module, spec tool.Spec) AddedTool {
 	return t
 }
 
-// OfferedTools returns the catalog of the built-in tools and of the added tools that are
-// offered.
+// OfferedTools returns the catalog of the built-in tools and the offered added tools.
 func OfferedTools(modules []AddedModule) (*tool.Catalog, error) {
 	builtin, err := Builtin()
 	if err != nil {

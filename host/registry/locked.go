@@ -17,7 +17,6 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// lockEntry returns the entry for a module in a lockfile.
 func lockEntry(r store.Record) lock.Module {
 	const maxWantsBytes = 4 << 10
 	return lock.Module{

@@ -46,8 +46,7 @@ func CheckName(name string, others []string) error {
 }
 
 // checkLookalike returns an error if a name can be mistaken for a version of a built-in tool,
-// or for an option. inner is the name of a tool inside its module; empty: name is that of the
-// module.
+// or for an option. inner is the name of a tool in its module; empty: name is a module's.
 func checkLookalike(name, inner string) error {
 	if strings.HasPrefix(inner, "-") {
 		return fmt.Errorf("%q begins with '-', as an option does", inner)
@@ -75,7 +74,6 @@ var builtinForms = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// reservedNames returns all names that no added module or tool may have.
 func reservedNames() []string {
 	names := slices.Concat(reserved, tool.Aliases(), []string{tool.ListModule, tool.ListTools})
 	if builtin, err := Builtin(); err == nil {

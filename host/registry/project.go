@@ -181,8 +181,7 @@ func (p *Project) replaces(records []store.Record, own store.Record) bool {
 	})
 }
 
-// IsAgreed reports whether a person has said yes to every module of the project in its
-// present form.
+// IsAgreed reports whether a person has said yes to every module of the project as it is now.
 func (p *Project) IsAgreed(records []store.Record) bool {
 	for _, m := range lock.Modules(p.Lock) {
 		if !slices.ContainsFunc(records, func(r store.Record) bool {

@@ -16,8 +16,7 @@
 // Nothing here runs a tool, or grants anything: the sandbox admits modules, and the policy
 // grants what the person has allowed. Each package below has one subject: store holds the
 // records; lock, the format of lockfiles; source and oci, fetching; sign and trust,
-// signatures; description, the texts that people write about foreign modules; author, building
-// modules.
+// signatures; description, people's texts about foreign modules; author, building modules.
 package registry
 
 import (

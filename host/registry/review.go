@@ -532,7 +532,6 @@ func (w Wants) CheckAllowance(a tool.Allowance) error {
 	return nil
 }
 
-// errNoModule is returned for a name that no added module has.
 var errNoModule = errors.New("there is no added module")
 
 // Find returns the index of the record that NAME or NAME:TOOL means in a workspace. It is a

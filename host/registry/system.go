@@ -21,15 +21,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// SystemFile is a module in the administrator's folder, from which every user of the machine
-// gets tools.
+// SystemFile is a module in the administrator's folder, which gives every user tools.
 type SystemFile struct {
 	Path  string
 	Stamp string // the size and the modification time of the file: it changes when the file does
 }
 
-// maxSystemFiles limits the number of modules in the administrator's folder; more are an
-// error.
+// maxSystemFiles limits the modules in the administrator's folder; more are an error.
 const maxSystemFiles = 1000
 
 // SystemFiles lists the modules in a folder. If the folder does not exist, the list is empty.
@@ -65,7 +63,6 @@ func isNameTaken(review *Review, files []SystemFile) bool {
 	return was != nil && was.Source != review.Record.Source && slices.ContainsFunc(files, func(f SystemFile) bool { return f.isSourceOf(*was) })
 }
 
-// isSourceOf reports whether the record was made from this file.
 func (f SystemFile) isSourceOf(r store.Record) bool { return r.System && r.Source == f.Path }
 
 // SyncSystem stores new and changed modules from the administrator's folder, and drops the

@@ -56,8 +56,7 @@ func CheckDocumented(t testing.TB, name string, err error) {
 	}
 }
 
-// commonCodes are codes that no tool has to document: about arguments, rules, disks and
-// callers.
+// commonCodes are codes of arguments, rules, disks and callers, which no tool has to document.
 var commonCodes = []string{"INVALID_ARGUMENTS", "DENIED", "IO_ERROR", "TOOL_CANCELLED"}
 
 // ToolOf returns the name of the tool that a function implements, by the function's name:
@@ -74,8 +73,7 @@ func ToolOf(function any) string {
 	return b.String()
 }
 
-// CodeOf returns the code that the host makes of an error: the error's own code, or that of
-// its kind.
+// CodeOf returns the code that the host makes of an error: its own, or that of its kind.
 func CodeOf(err error) string {
 	if code := tool.CodeOf(err); code != "" {
 		return code
@@ -86,7 +84,6 @@ func CodeOf(err error) string {
 	}[tool.AsError(err).Code]
 }
 
-// documentedCodes returns the documented codes of each tool of the module.
 func documentedCodes(t testing.TB) map[string][]string {
 	t.Helper()
 	var manifest struct {

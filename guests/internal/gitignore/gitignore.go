@@ -357,8 +357,7 @@ func setChar(pattern string, i int) (c byte, next int) {
 	return pattern[i+1], i + 2
 }
 
-// cutClass splits a class such as [:alpha:] from the beginning of s. ok is false if there is
-// none.
+// cutClass splits a class such as [:alpha:] from the beginning of s; ok is false without one.
 func cutClass(s string) (class, rest string, ok bool) {
 	inner, ok := strings.CutPrefix(s, "[:")
 	if !ok {

@@ -31,8 +31,7 @@ type Key struct {
 	Doc     string // explanation in the sample: one or more sentences
 }
 
-// Table holds every key of a file, in the order of its sample. Keys of one TOML table follow
-// each other.
+// Table holds every key of a file, in the order of its sample: one TOML table after the other.
 type Table []Key
 
 // TableOf returns the table of the keys that the elements of a list hold. An element and its
@@ -54,7 +53,6 @@ func (t Table) Names() []string {
 	return names
 }
 
-// words returns the words of each key's name.
 func (t Table) words() [][]string {
 	out := make([][]string, len(t))
 	for i, k := range t {

@@ -14,11 +14,11 @@ import (
 type Kind struct {
 	Summary string                      // name and range of the kind, for the sample
 	value   func(any) (any, error)      // converts and checks a value of the TOML decoder
-	Parse   func(s string) (any, error) // converts and checks a flag or a variable; commas separate the entries of a list
+	Parse   func(s string) (any, error) // converts and checks a flag or a variable; a list has commas
 }
 
-// Integer is an int from min to max; max 0 means no upper bound. unit is for messages; it can
-// be empty.
+// Integer is an int from min to max; max 0: no upper bound. unit is for messages; can be
+// empty.
 func Integer(min, max int64, unit string) Kind {
 	what, accepted := fmt.Sprintf("integer, from %d", min), fmt.Sprintf("a whole number from %d", min)
 	if max != 0 {
@@ -64,8 +64,7 @@ func Number() Kind {
 	}}
 }
 
-// Amount is a float64 from 0 to max. A whole number is accepted, too. unit is for messages; it
-// can be empty.
+// Amount is a float64 from 0 to max, or a whole number. unit is for messages; can be empty.
 func Amount(max float64, unit string) Kind {
 	limit := strconv.FormatFloat(max, 'f', -1, 64)
 	what, accepted := "number, 0 to "+limit, "a number from 0 to "+limit
@@ -296,7 +295,6 @@ func quotedList(words []string) string {
 	return strings.Join(out, ", ")
 }
 
-// quote returns a TOML basic string.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

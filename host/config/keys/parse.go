@@ -26,8 +26,7 @@ const (
 
 // File holds the settings of a file.
 type File struct {
-	// Settings are in the order of the file; those within one table of a list are sorted by
-	// name.
+	// Settings are in the order of the file; within one table of a list, sorted by name.
 	Settings []Setting
 
 	path string
@@ -126,7 +125,6 @@ func (t Table) Parse(path string, data []byte, unknown func(path []string) strin
 	return f, nil
 }
 
-// reader walks the keys of a decoded file.
 type reader struct {
 	table   Table
 	words   [][]string // words of each key's name
@@ -285,8 +283,7 @@ func (f *File) Line(s Setting) int {
 	return 0
 }
 
-// line returns the line of a value. For a table without a head it is the line of its first
-// key.
+// line returns the line of a value; for a table without a head, that of its first key.
 func (f *File) line(p toml.Primitive) int {
 	parse, ok := errors.AsType[toml.ParseError](f.meta.PrimitiveDecode(p, &probe{}))
 	if !ok || parse.Position.Line == 0 {

@@ -14,8 +14,7 @@ type Sample struct {
 	Names map[string]string
 }
 
-// Sample returns a file that sets nothing: each key is explained, and commented out with its
-// example.
+// Sample returns a file that sets nothing: it explains each key, and comments out an example.
 func (t Table) Sample(s Sample) string {
 	var b strings.Builder
 	b.WriteString(s.Head)

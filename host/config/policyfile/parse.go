@@ -257,7 +257,6 @@ func (r *reader) oneOf(s setting) {
 	r.denyUnless(s, match.OneOf, string(list))
 }
 
-// add adds a rule that narrows the ceiling.
 func (r *reader) add(s setting, rule policy.Rule) {
 	r.fail(s, rule.Check())
 	r.layer.Ceiling.Rules = append(r.layer.Ceiling.Rules, rule)
@@ -360,7 +359,7 @@ func checkWord(s string) error {
 
 var registryRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9.-]+(:[1-9][0-9]{0,4})?(/[a-z0-9._-]+)*$`) })
 
-// checkRegistry checks HOST[:PORT][/PATH]. The sources of modules are compared with it
+// checkRegistry checks HOST[:PORT][/PATH], with which sources of modules are compared
 // literally.
 func checkRegistry(s string) error {
 	host, path, _ := strings.Cut(s, "/")

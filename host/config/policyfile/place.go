@@ -61,8 +61,7 @@ func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
 // file that it reads.
 func (p Place) Bytes() ([]byte, error) { return p.BytesUpTo(keys.MaxFileBytes) }
 
-// BytesUpTo is [Place.Bytes] with maxBytes as the limit on the size; a larger file is an
-// error.
+// BytesUpTo is [Place.Bytes] with another limit: a file of more than maxBytes is an error.
 func (p Place) BytesUpTo(maxBytes int64) ([]byte, error) {
 	f, err := p.open()
 	if err != nil {
@@ -79,8 +78,8 @@ func (p Place) BytesUpTo(maxBytes int64) ([]byte, error) {
 	return data, nil
 }
 
-// refuse returns the error of a file that cannot be trusted. path is the file, or a directory
-// above it.
+// refuse returns the error of a file that cannot be trusted. path is the file or a directory
+// above.
 func refuse(path, format string, args ...any) error {
 	return &keys.Error{Path: path, Message: fmt.Sprintf(format, args...)}
 }

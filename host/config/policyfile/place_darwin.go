@@ -11,7 +11,6 @@ func administrator() Place {
 	return Place{Path: "/Library/Application Support/Stockade/policy.toml", Root: "/", Owner: rootUID}
 }
 
-// attrlist is struct attrlist of <sys/attr.h>.
 type attrlist struct {
 	bitmapcount, reserved                 uint16
 	common, volume, directory, file, fork uint32

@@ -16,8 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// open opens the file without blocking, and checks the opened file and the directories above
-// it.
+// open opens the file without blocking, and checks it and the directories above it.
 func (p Place) open() (*os.File, error) {
 	dir := unix.AT_FDCWD
 	name := p.Path

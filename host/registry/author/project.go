@@ -28,8 +28,7 @@ const (
 // module path, and a part of a repository name in a registry.
 var nameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)*$`) })
 
-// devices matches device names of Windows, which cannot be names of folders there, nor of Go
-// modules.
+// devices matches device names of Windows, which no folder there and no Go module can have.
 var devices = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`) })
 
 // maxName limits the name of a module in bytes; a longer one is refused.

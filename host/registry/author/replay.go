@@ -16,7 +16,6 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// answer is the recorded answer to one request.
 type answer struct {
 	line        int
 	method, url string

@@ -124,7 +124,6 @@ func (s *Script) allows(c tool.Capabilities) bool {
 	})
 }
 
-// scriptSecrets serves the secrets of a file.
 type scriptSecrets struct{ s *Script }
 
 // Placeholders implements [services.Secrets]. If the tool names no hosts for a secret,
@@ -180,7 +179,6 @@ func (s *Script) compare(ctx context.Context, c *call, r tool.Result, dir string
 	return []string{fmt.Sprintf("the call should end with %s, and ends with\n%s", want, strings.Join(got, "\n"))}
 }
 
-// kindIs reports whether kind is the code or the type of an error.
 func kindIs(e *tool.Error, kind string) bool { return kind == string(e.Code) || kind == string(e.Type) }
 
 // asSection returns a result as lines for a file of tests, and as text for comparing.
@@ -236,8 +234,7 @@ func decodeObject(text string) (out map[string]any, err error) {
 	return out, err
 }
 
-// compareFile describes the differences between a file and the file that the test expects
-// after a call.
+// compareFile describes the differences of a file after a call from the expected file.
 func (s *Script) compareFile(ctx context.Context, sec section, dir string) []string {
 	root, err := os.OpenRoot(dir) // a tool may have made links
 	if err != nil {

@@ -55,7 +55,6 @@ func (s section) text() string {
 
 type secretLine struct{ name, value string }
 
-// call is one call with its expectations.
 type call struct {
 	section
 	tool       string
@@ -126,7 +125,6 @@ func (s *Script) split() (out []section, err error) {
 	return out, nil
 }
 
-// keywords are the words that a line can begin with.
 var keywords = []string{"allow", "call", "error", "file", "gone", "has", "http", "result", "secret"}
 
 func (s *Script) add(sec section) (err error) {

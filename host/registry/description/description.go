@@ -35,8 +35,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits on a description; more is an error. Those of a manifest, which it becomes, apply as
-// well.
+// Limits on a description; more is an error. Those of a manifest, which it becomes, apply,
+// too.
 const (
 	maxArgs    = 64
 	maxConfig  = 64 // entries
@@ -111,7 +111,6 @@ type Description struct {
 	settings      map[string]keys.Setting // all settings of the file by their dotted names
 }
 
-// toolDescription describes one tool of a module.
 type toolDescription struct {
 	name         string
 	firstSetting keys.Setting // the first key of the file about this tool, for messages
@@ -197,7 +196,6 @@ func (d *Description) readModuleKey(s keys.Setting) {
 	}
 }
 
-// readToolKey reads a key that is about one tool.
 func (d *Description) readToolKey(s keys.Setting) {
 	i := slices.IndexFunc(d.tools, func(t toolDescription) bool { return t.name == s.Path[1] })
 	if i < 0 {

@@ -13,8 +13,7 @@ import (
 // maxSampled limits the number of a plugin's functions in a sample; the others are left out.
 const maxSampled = 8
 
-// nonTools holds names of exports that are no tools: they initialize a plugin, or compilers
-// add them.
+// nonTools names exports that are no tools: they initialize a plugin, or compilers add them.
 var nonTools = []string{"_start", "_initialize", "hs_init", "hs_exit", "__wasm_call_ctors", "__wasm_call_dtors"}
 
 // Sample returns a description of a module for a person to complete. It holds only facts

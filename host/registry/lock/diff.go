@@ -42,8 +42,7 @@ func Modules(f *File) []Module {
 	return f.Modules
 }
 
-// decisiveKeys are the keys by which a person decides. Diff lists their changes before the
-// others.
+// decisiveKeys are the keys by which a person decides. Diff lists their changes first.
 var decisiveKeys = []string{"version", "wants", "needs", "signer", "keys"}
 
 // differ returns the changes from one version of a module to the next in words.
@@ -72,7 +71,6 @@ func rank(f field) int {
 	return len(decisiveKeys)
 }
 
-// show returns a value as text for a person.
 func show(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -26,8 +26,7 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// Limits on a lock file, beside its own size of at most 1 MiB. A file that exceeds one is
-// refused.
+// Limits on a lock file, beside its size of at most 1 MiB; a file beyond them is refused.
 const (
 	maxModules    = 200
 	maxKeys       = 16
@@ -57,8 +56,7 @@ type Module struct {
 	ManifestDigest string
 	Digest         string // SHA-256 of the module in hex
 	Bytes          int64
-	// Wants lists the access that its tools ask for, in words, for reviewers of the file.
-	// Can be empty.
+	// Wants lists the access that its tools ask for, in words for reviewers; can be empty.
 	Wants       string
 	Fingerprint tool.Fingerprint // covers all tools together
 	// Signer is the publisher that has signed the module, according to the file, and Keys are
@@ -82,7 +80,6 @@ type field struct {
 	set      func(*Module, any)
 }
 
-// keyName returns the name of the key within the table of a module.
 func (f field) keyName() string { return strings.TrimPrefix(f.Name, tableName+"[].") }
 
 // hashField returns a required field for a hash, written as "sha256:HEX" in the file and
@@ -93,7 +90,6 @@ func hashField(name, label string, at func(*Module) *string) field {
 		func(m *Module, v any) { *at(m) = strings.TrimPrefix(v.(string), prefix) }}
 }
 
-// textField returns a field for a text.
 func textField(name string, required bool, check func(string) error, at func(*Module) *string) field {
 	return field{keys.Key{Name: tableName + "[]." + name, Kind: text(check)}, name, required,
 		func(m Module) any { return *at(&m) },

@@ -40,7 +40,6 @@ type Client struct {
 
 const deadline = 5 * time.Minute
 
-// withDeadline limits the time of a pull or a push.
 func (c *Client) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := cmp.Or(c.deadline, deadline)
 	return context.WithTimeoutCause(ctx, limit, &services.Error{Kind: services.Timeout, Err: fmt.Errorf("it was not done within %s", limit)})

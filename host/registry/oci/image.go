@@ -34,8 +34,7 @@ const (
 )
 
 // imageOf returns the image that an index stands for: its image for WebAssembly, or else its
-// only image. It is an error if the index leaves a choice. If d is no index, imageOf returns
-// d.
+// only image. It is an error if the index leaves a choice. If d is no index, it returns d.
 func imageOf(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor) (ocispec.Descriptor, error) {
 	if d.MediaType != ocispec.MediaTypeImageIndex && d.MediaType != dockerIndexType {
 		return d, nil

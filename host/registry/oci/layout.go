@@ -162,7 +162,6 @@ func (f *folder) load() error {
 	return nil
 }
 
-// open opens a regular file of the layout.
 func (f *folder) open(name string) (*os.File, error) {
 	info, err := f.root.Stat(name) // to open a named pipe would block
 	if err != nil {

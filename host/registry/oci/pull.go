@@ -105,7 +105,6 @@ func pull(ctx context.Context, from readOnlyTarget, reference string, progress f
 	return a, nil
 }
 
-// fetchManifest fetches the manifest of one artifact.
 func fetchManifest(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor) (m ocispec.Manifest, err error) {
 	if d.MediaType != ocispec.MediaTypeImageManifest && d.MediaType != dockerManifestType {
 		return m, fmt.Errorf("it is %s, and not the manifest of an image", shortLine(d.MediaType))

@@ -25,13 +25,11 @@ type Meta struct {
 	// Created is the build time of the module. The same module with the same Meta always
 	// gives the same manifest.
 	Created time.Time
-	// NoOverwrite makes [Client.Push] return [ErrPublished] if the tag already names another
-	// module.
+	// NoOverwrite makes Push return [ErrPublished] if the tag already names another module.
 	NoOverwrite bool
 }
 
-// ErrPublished is returned when the tag names another module already and Meta.NoOverwrite is
-// set.
+// ErrPublished is returned when the tag names another module and Meta.NoOverwrite is set.
 var ErrPublished = errors.New("it is published already, with other bytes")
 
 // Push pushes a module with its signatures (DSSE envelopes), and returns the digest of
@@ -52,7 +50,6 @@ func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Me
 	return d, nil
 }
 
-// target is a place to which artifacts are pushed.
 type target interface {
 	readOnlyTarget
 	Exists(ctx context.Context, d ocispec.Descriptor) (bool, error)

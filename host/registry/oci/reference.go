@@ -120,8 +120,7 @@ func usesPlainHTTP(h network.Host) bool {
 // usesPlainHTTP reports whether we speak to the registry without TLS.
 func (r Reference) usesPlainHTTP() bool { return strings.HasPrefix(r.Base(), "http://") }
 
-// Base returns the URL of the registry without a path. It is the address that a policy
-// must allow.
+// Base returns the URL of the registry without a path, which a policy must allow.
 func (r Reference) Base() string {
 	name := r.Host
 	if name == "docker.io" { // its registry has another host
@@ -140,7 +139,6 @@ func (r Reference) Repository() string { return r.Host + "/" + r.Path }
 // String returns the reference in its normal form.
 func (r Reference) String() string { return formatReference(Scheme+r.Repository(), r.Tag, r.Digest) }
 
-// formatReference returns PLACE[:TAG][@DIGEST].
 func formatReference(place, tag, digest string) string {
 	if tag != "" {
 		place += ":" + tag

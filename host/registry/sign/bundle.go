@@ -14,8 +14,8 @@ const (
 	CosignPredicate = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// UnsupportedFormError names the format of a signature that we cannot read. The name comes
-// from outside.
+// UnsupportedFormError names the format of a signature that we cannot read, in words of
+// others.
 type UnsupportedFormError string
 
 func (e UnsupportedFormError) Error() string {

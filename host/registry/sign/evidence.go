@@ -5,7 +5,7 @@ type Evidence struct {
 	Envelopes [][]byte // DSSE envelopes, each as JSON
 	Cosign    []Cosign // signatures that cosign made with a key
 	Bundles   [][]byte `json:",omitempty"` // sigstore bundles of cosign 3, the JSON of each
-	Unread    []string `json:",omitempty"` // names of the signature formats that we cannot read, as the registry writes them
+	Unread    []string `json:",omitempty"` // formats of signatures that we cannot read, in the registry's words
 }
 
 // Cosign is one signature in the format of cosign's simple signing.

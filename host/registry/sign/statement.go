@@ -72,7 +72,6 @@ func ValidDigest(s string) bool {
 	return ok && isHex(hex, 64)
 }
 
-// isHex reports whether s is n hex digits in lower case.
 func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
 
 // ValidVersion reports whether s is a semantic version without v, of at most 128 bytes.
@@ -83,7 +82,6 @@ func ValidName(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
 
-// check returns an error if one of the statement's values is not valid.
 func (s Statement) check() error {
 	switch {
 	case s.Repository != "" && !ValidRepository(s.Repository):
@@ -121,8 +119,7 @@ type fingerprintJSON struct {
 	Needs       string `json:"needs"`
 }
 
-// marshal returns the bytes that are signed. It is an error if [parseStatement] could not
-// read them.
+// marshal returns the bytes to sign. It is an error if [parseStatement] could not read them.
 func (s Statement) marshal() ([]byte, error) {
 	s.Issued = s.Issued.UTC().Truncate(time.Second)
 	out := statementJSON{
@@ -143,8 +140,7 @@ func (s Statement) marshal() ([]byte, error) {
 	return data, err
 }
 
-// parseStatement reads a statement. An unknown key is refused: it could restrict what the
-// rest means.
+// parseStatement reads a statement. An unknown key is refused: it could restrict the rest.
 func parseStatement(data []byte) (s Statement, err error) {
 	o, err := parse(data)
 	if err != nil {

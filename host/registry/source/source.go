@@ -52,8 +52,7 @@ type Options struct {
 type Candidate struct {
 	Code   []byte
 	Digest string // its SHA-256 in hex
-	// Source is a reference with which a person can fetch the module again: paths are
-	// absolute.
+	// Source is a reference for fetching the module again; a path is absolute.
 	Source string
 	// Repository is HOST/REPOSITORY, to which signatures are bound, and ManifestDigest is
 	// "sha256:HEX". Both are empty for a file; a layout has only ManifestDigest.
@@ -210,8 +209,7 @@ func soleModule(dir string) (string, error) {
 	return "", fmt.Errorf("the folder has %d files NAME.wasm; name one of them", len(found))
 }
 
-// fetchFile reads a module and its signature file. name is the name of the module in the
-// folder dir.
+// fetchFile reads the module called name in the folder dir, and its signature file.
 func fetchFile(dir, name string, opts Options) (*Candidate, error) {
 	path := filepath.Join(dir, name)
 	f, info, err := regular.Open(path)
@@ -259,7 +257,6 @@ func candidate(r io.Reader, size int64, source string, opts Options) (*Candidate
 	return &Candidate{Code: code, Digest: hex.EncodeToString(sum[:]), Source: source}, nil
 }
 
-// counter is a reader that reports its progress.
 type counter struct {
 	r           io.Reader
 	done, total int64

@@ -18,7 +18,6 @@ const (
 	webDeadline = 5 * time.Minute
 )
 
-// fetchWeb fetches a module and its signatures from a web server.
 func fetchWeb(ctx context.Context, ref string, opts Options) (*Candidate, error) {
 	o, rest, err := network.ParseOrigin(ref)
 	if err != nil {

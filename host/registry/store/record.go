@@ -52,8 +52,7 @@ type Record struct {
 	Signer    string   `json:"signer,omitempty"`
 	Namespace string   `json:"namespace,omitempty"`
 	Keys      []string `json:"keys,omitempty"`
-	// Issued is the time of the signature, so that an older one is refused later; zero:
-	// unknown.
+	// Issued is the time of the signature: an older one is refused later; zero: unknown.
 	Issued time.Time `json:"issued,omitzero"`
 	// Evidence is the signatures as they came, at most 1 MiB of JSON, so that they can be
 	// verified again, offline.
@@ -80,8 +79,8 @@ func (r *Record) OriginalDigest() string { return cmp.Or(r.BaseDigest, r.Digest)
 // OffByPerson is the OffReason of a module that a person has switched off.
 const OffByPerson = "switched off"
 
-// Limits on a record; more is an error. Most of its content comes from strangers and is shown
-// to people.
+// Limits on a record; more is an error. Strangers provide most of its content, which people
+// see.
 const (
 	maxTextBytes     = 4 << 10
 	maxEvidenceBytes = 1 << 20

@@ -12,8 +12,7 @@ import (
 const maxRefusedBytes = 8 << 20
 
 // RefusalCache holds the reasons why files in the administrator's folder were refused, so that
-// a start need not review them again. As a cache it can keep a module out, and never let one
-// in.
+// a start need not review them again. It can keep a module out, and never let one in.
 type RefusalCache struct {
 	State string            `json:"state"` // a hash of everything that can change a refusal
 	Notes map[string]string `json:"notes"` // reason of each refusal, by the path of the file

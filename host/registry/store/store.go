@@ -39,8 +39,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// lockTimeout limits the time that a change waits for another change; after it, the change
-// fails.
+// lockTimeout limits the wait of a change for another change; after it, the change fails.
 const lockTimeout = 10 * time.Second
 
 // sweepDelay is the time that an unneeded module stays: a program that was started before
@@ -324,8 +323,7 @@ func (s *Store) Module(r Record) *tool.Module {
 	}
 }
 
-// leftoverRE matches the temporary files of this package, which stay when their writer is
-// killed.
+// leftoverRE matches our temporary files, which stay when their writer is killed.
 var leftoverRE = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\.([0-9a-f]{64}\.wasm|index\.json|refused\.json)-[0-9]+$`)
 })

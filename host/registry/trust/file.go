@@ -140,8 +140,7 @@ type reader struct {
 	keyCount       int
 }
 
-// checkUnique reports a mistake if the file has an earlier value of the same kind that equals
-// value.
+// checkUnique reports a mistake if the file has had the same value of this kind before.
 func (r *reader) checkUnique(s keys.Setting, kind, value string) {
 	if before, twice := r.seen[kind+value]; twice {
 		r.file.Fail(s, fmt.Errorf("%s is already in %s", value, before))

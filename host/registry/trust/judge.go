@@ -133,18 +133,15 @@ type Previous struct {
 // Verdict is the signer of a module, with details.
 type Verdict struct {
 	// Signer is the publisher; empty: no known publisher. File is the name of the trust file
-	// that lists the publisher, and Namespace the publisher's namespace that holds this
-	// module.
+	// that lists it, and Namespace the one of its namespaces that holds this module.
 	Signer, File, Namespace string
 	Keys                    []string // IDs of the publisher's keys that signed, sorted
-	// Issued is the latest time of the publisher's signatures; zero: unknown, as cosign states
-	// no time.
+	// Issued is the latest time of the publisher's signatures; zero: unknown, as with cosign.
 	Issued time.Time
 	// Unknown are keys of no publisher that have signed the module, each once. Anybody can
 	// make such a key.
 	Unknown []sign.PublicKey
-	// UnknownCosign is set when cosign made a signature with a key of no publisher. Which key
-	// is unknown.
+	// UnknownCosign is set when cosign signed with a key of no publisher, which is unknown.
 	UnknownCosign bool
 	Unread        []string // names of the signature formats that we cannot read, as others write them
 }
@@ -403,7 +400,7 @@ func (c *court) count(k sign.PublicKey, repository string, issued time.Time) {
 	}
 }
 
-// namespace returns the longest of the publisher's namespaces that holds a module; false: none
+// namespace returns the longest of the publisher's namespaces that hold a module; false: none
 // does.
 func (p Publisher) namespace(repository, name string) (string, bool) {
 	longest, found := "", false
@@ -475,5 +472,4 @@ func checkSuccession(s Subject, v Verdict, seen Previous) error {
 	return nil
 }
 
-// formatTime returns a time for people.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

@@ -173,7 +173,6 @@ func (e *Editor) receiveNames(f namesFound) {
 	e.filterNames()
 }
 
-// filterNames fills the list with the names that match the typed text.
 func (e *Editor) filterNames() {
 	l := &e.list
 	l.matches, l.selected, l.moved = nil, 0, false
@@ -224,7 +223,6 @@ func ranked(names []string, typed string, begin bool) []string {
 	return slices.Concat(by[:]...)
 }
 
-// isSubsequence reports whether s contains the characters of part in their order.
 func isSubsequence(s, part string) bool {
 	for _, r := range part {
 		i := strings.IndexRune(s, r)
@@ -236,8 +234,7 @@ func isSubsequence(s, part string) bool {
 	return true
 }
 
-// listKey handles a key while the list is open. done is false if the key has no meaning for
-// the list.
+// listKey handles a key while the list is open; done is false if the list ignores the key.
 func (e *Editor) listKey(name string) (cmd tea.Cmd, done bool) {
 	l := &e.list
 	switch name {
@@ -270,7 +267,6 @@ func (l *completion) isComplete() bool {
 		slices.ContainsFunc(l.matches, func(f entry) bool { return strings.TrimSuffix(f.name, "/") == text })
 }
 
-// accept replaces the word in the text by the chosen name.
 func (e *Editor) accept() {
 	l := &e.list
 	w, f := l.word, l.matches[l.selected]

@@ -262,7 +262,6 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 	return nil, "", false
 }
 
-// move moves the cursor before the piece with index at.
 func (e *Editor) move(at int) {
 	e.at = min(max(at, e.textStart()), len(e.text))
 }
@@ -513,7 +512,6 @@ func (e *Editor) View(width, limit int) string {
 	return strings.Join(out, "\n")
 }
 
-// show returns a row of text for the screen.
 func (e *Editor) show(r row) string {
 	var b strings.Builder
 	for _, p := range e.text[r.from:r.to] {

@@ -80,8 +80,7 @@ func tail(f *os.File) ([]byte, error) {
 	return data, err
 }
 
-// open opens a regular file. It returns an error for anything else: opening a pipe would
-// block.
+// open opens a regular file. Anything else is an error: opening a pipe would block.
 func open(path string, flag int) (*os.File, error) {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}

@@ -154,7 +154,7 @@ func (w walk) rules(dir string) (out []rule) {
 	return out
 }
 
-// isIgnored reports whether the last rule that matches a name excludes it; dir is set for a
+// isIgnored reports whether the last rule that matches a name excludes it. dir: it is a
 // directory.
 func isIgnored(rules []rule, name string, dir bool) bool {
 	for _, r := range slices.Backward(rules) {

@@ -87,8 +87,7 @@ func (e *Editor) searchKey(name, text string) bool {
 	return true
 }
 
-// endSearch ends the search; the text is then the found prompt. Undo restores the text before
-// it.
+// endSearch ends the search and makes the found prompt the text. Undo restores the old text.
 func (e *Editor) endSearch() {
 	e.search.on, e.recall.on = false, false
 	e.undo = append(e.undo, e.search.draft)

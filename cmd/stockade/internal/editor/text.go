@@ -92,8 +92,7 @@ func join(pieces []piece) string {
 	return b.String()
 }
 
-// row is the range of pieces in one row of the screen: from is the first, to is after the
-// last.
+// row is the range of pieces in one row of the screen; to is after the last one.
 type row struct{ from, to int }
 
 // layout breaks the pieces from index from on into rows of at most columns columns, after a

@@ -210,8 +210,7 @@ func listMarker(text string) (marker string, ok bool) {
 	return marker, len(text) == len(marker) || text[len(marker)] == ' '
 }
 
-// isHeading reports whether a line begins with one to six #, and after them a blank or
-// nothing.
+// isHeading reports whether a line begins with one to six # before a blank or its end.
 func isHeading(text string) bool {
 	level := 0
 	for level < len(text) && text[level] == '#' {

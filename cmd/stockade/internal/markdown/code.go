@@ -32,7 +32,6 @@ func openFence(line string) (*fence, bool) {
 	return f, true
 }
 
-// closes reports whether a line closes the block.
 func (f *fence) closes(line string) bool {
 	n := indent(line)
 	text := strings.TrimRight(line[n:], " ")
@@ -115,8 +114,7 @@ func (f *fence) scan(text string) (runs []run) {
 	return runs
 }
 
-// quotedLen returns the length of the string literal at the beginning of text; 0: it is not
-// closed.
+// quotedLen returns the length of the string literal that begins text; 0: it is not closed.
 func quotedLen(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -129,8 +127,7 @@ func quotedLen(text string) int {
 	return 0
 }
 
-// isWord reports whether a byte belongs to a word. Every byte of a character outside ASCII
-// does.
+// isWord reports whether a byte belongs to a word, like every byte outside ASCII.
 func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }

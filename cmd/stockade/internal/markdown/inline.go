@@ -165,8 +165,7 @@ func (in *inliner) target(shown string, destination, title []byte, st style) {
 	}
 }
 
-// code adds a code span. Without colours it stands in backquotes, as many as the text
-// requires.
+// code adds a code span. Without colours it has as many backquotes as the text requires.
 func (in *inliner) code(text string, st style) {
 	mark := ""
 	if in.marks {
@@ -176,7 +175,6 @@ func (in *inliner) code(text string, st style) {
 	in.add(mark+text+mark, st)
 }
 
-// plain returns the text of a code span.
 func (in *inliner) plain(n ast.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {

@@ -177,7 +177,6 @@ func clusters(text string, do func(cluster string, width int)) {
 	}
 }
 
-// columns returns the width of a text in columns.
 func columns(text string) (width int) {
 	clusters(text, func(_ string, w int) { width += w })
 	return width

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// maxLine limits the bytes of a line that are read together. A longer line is read in
-	// parts.
+	// maxLine limits the bytes of a line that are read at once; a longer one is read in parts.
 	maxLine = 4 << 10
 	// maxBlock limits the bytes of a paragraph or a table that are rendered together. A longer
 	// one is rendered in parts.
@@ -20,8 +19,7 @@ const (
 	// wider one as text.
 	maxTableRows    = 100
 	maxTableColumns = 40
-	// maxDepth limits the nesting of containers. The marks of deeper containers are shown as
-	// text.
+	// maxDepth limits the nesting of containers. The marks of deeper ones are shown as text.
 	maxDepth   = 8
 	minWidth   = 8 // the width of a row in the narrowest terminal, in columns
 	codeIndent = 4 // the indentation of code, in columns

@@ -15,7 +15,6 @@ const minColumn = 8
 // between separates two columns. The bar before text of others looks different.
 const between = " | "
 
-// table returns the rows of a table.
 func (s *Stream) table(t *extast.Table, source []byte) (rows []line) {
 	var cells [][][]run
 	natural := make([]int, len(t.Alignments))

@@ -24,15 +24,13 @@ const (
 	maxText  = 128 << 10 // bytes of the lines of one difference
 )
 
-// line is a line of a difference. far is set if it is too far from any changed line to be
-// shown.
+// line is a line of a difference. far: it is too far from any changed line to be shown.
 type line struct {
 	diff.Line
 	far bool // too far from any changed line to be shown
 }
 
-// opNote is the Op of a line that is no line of the file, but a note about the file or its
-// end.
+// opNote is the Op of a line that is no part of the file, but a note about it or its end.
 const opNote = '\\'
 
 func noteLine(text string) line {
@@ -57,8 +55,7 @@ func allLines(t *diff.Text) iter.Seq[line] {
 	}
 }
 
-// linesOf returns the lines of a difference, in which lines far from any changed line are
-// marked.
+// linesOf returns the lines of a difference, and marks those far from any changed line.
 func linesOf(t *diff.Text) []line {
 	lines := slices.Collect(allLines(t))
 	differs := func(l line) bool { return l.Op == '+' || l.Op == '-' }
@@ -73,8 +70,7 @@ func linesOf(t *diff.Text) []line {
 	return lines
 }
 
-// counts returns the numbers of added and removed lines as text; empty if there are no such
-// lines.
+// counts returns the numbers of added and removed lines as text; empty: there are none.
 func counts(t *diff.Text) string {
 	if t == nil || t.Added+t.Removed == 0 {
 		return ""

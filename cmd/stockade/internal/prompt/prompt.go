@@ -42,8 +42,7 @@ func (v View) height() int {
 
 func (v View) style(style, text string) string { return terminal.Style(v.Color, style, text) }
 
-// ownRows returns a text of ours in as many rows as it needs, each with the indentation
-// indent.
+// ownRows returns a text of ours in as many rows as it needs, each behind indent.
 func (v View) ownRows(style, indent, text string) (rows []string) {
 	for _, row := range terminal.Wrap(text, max(v.width()-len(indent)-1, 2)) {
 		rows = append(rows, v.style(style, indent+row))
@@ -66,7 +65,7 @@ type Choice struct {
 // text of others. Only one goroutine at a time may use a Prompt.
 type Prompt struct {
 	question    string   // such as "Run it?"
-	choices     []Choice // choices on the row of keys; a person can also type their numbers, from 1 on; the last one does nothing
+	choices     []Choice // choices on the row of keys, numbered from 1; the last one does nothing
 	moreChoices []Choice // further choices after "?" was pressed, explained in the details
 
 	rows      func(v View, room int) (rows []string, folded bool)
@@ -113,8 +112,8 @@ func (p *Prompt) cachedRows(v View) (rows []string, folded bool) {
 	return p.last.rows, p.last.folded
 }
 
-// offered returns the choices on the row of keys; folded reports whether rows of the question
-// are folded.
+// offered returns the choices on the row of keys; folded: some rows of the question are
+// folded.
 func (p *Prompt) offered(v View) (choices []Choice, folded bool) {
 	_, folded = p.cachedRows(v)
 	if p.yesNeedsAll && folded {
@@ -123,7 +122,7 @@ func (p *Prompt) offered(v View) (choices []Choice, folded bool) {
 	return p.choices, folded
 }
 
-// Keys returns the question itself and its keys, in one row, or in several if the view is too
+// Keys returns the question itself and its keys, in one row, or in several if one is too
 // narrow.
 func (p *Prompt) Keys(v View) []string {
 	choices, folded := p.offered(v)

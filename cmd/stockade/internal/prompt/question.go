@@ -422,8 +422,7 @@ func (p *rowBuilder) histories(q Question, left func() int) {
 	p.own("", "  ", "What commands read goes to the provider. After a no, git in commands finds no objects.")
 }
 
-// nothingChangedText is the text about a call without changes. The key is set for a failed
-// call.
+// nothingChangedText is the text about a call without changes; true: for a failed call.
 var nothingChangedText = map[bool]string{false: "it has changed nothing", true: "it has changed nothing: the call has failed"}
 
 // withDiffs returns q with the differences that its first rows show.
@@ -492,8 +491,8 @@ func hiddenLinesText(lines int) string {
 	return fmt.Sprintf("%d lines of it hold a known secret, which is not shown", lines)
 }
 
-// itemRows returns the rows of each item, with as much of the differences as fits into maxRows
-// together.
+// itemRows returns the rows of each item, with as much of all differences as fits into
+// maxRows.
 func (p *rowBuilder) itemRows(items []changeItem, titled bool, maxRows int) [][]row {
 	width, left, total := p.v.width(), maxRows, 0
 	rows, texts := make([][]row, len(items)), make([][]row, len(items))

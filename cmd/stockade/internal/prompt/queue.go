@@ -51,8 +51,7 @@ func (u *Queue) Approve(ctx context.Context, q policy.Question) func() (policy.A
 	return func() (policy.Answer, error) { return u.wait(ctx, a) }
 }
 
-// wait returns the answer to the call a. Until there is one, it shows prompts, also about
-// other calls.
+// wait returns the answer to the call a. Until then it shows prompts, also about other calls.
 func (u *Queue) wait(ctx context.Context, a *pendingCall) (policy.Answer, error) {
 	defer context.AfterFunc(ctx, func() { u.withdraw(a, context.Cause(ctx)) })()
 	defer func() { u.withdraw(a, context.Cause(ctx)) }()

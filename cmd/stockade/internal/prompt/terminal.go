@@ -74,8 +74,7 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 	}
 }
 
-// write prints a text. After an error the person cannot have seen it, and nothing may be
-// allowed.
+// write prints a text. After an error nobody can have seen it, and nothing may be allowed.
 func (t *Terminal) write(text string) error {
 	if _, err := io.WriteString(t.Out, text); err != nil {
 		return fmt.Errorf("show the question: %w", err)

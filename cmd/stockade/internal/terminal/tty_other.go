@@ -8,8 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// FlushInput does nothing on this platform. Lines that were read before a question are dropped
-// even so.
+// FlushInput does nothing on this platform. Lines read before a question are dropped even so.
 func FlushInput(*os.File) {}
 
 // NoEcho does nothing on this platform: [ReadHidden] turns the echo off, and text that is

@@ -98,14 +98,12 @@ func mainArgs(name string, arguments json.RawMessage) string {
 	return otherArgs(arguments)
 }
 
-// isFileRead reports whether a call returns the content of a file, which a person need not
-// see.
+// isFileRead reports whether a call returns a file's content, which a person need not see.
 func isFileRead(name string, arguments json.RawMessage) bool {
 	var a struct{ Operation string }
 	return name == "file_read" || name == "filesystem" && json.Unmarshal(arguments, &a) == nil && a.Operation == "read"
 }
 
-// patchedFiles lists the files that a patch changes.
 func patchedFiles(text string) string {
 	files, err := patch.Parse(text)
 	if err != nil {

@@ -22,14 +22,13 @@ import (
 const (
 	maxResultLines  = 10          // limits the lines of a result below its call; the others are folded
 	liveOutputDelay = time.Second // the time for which a command runs before its output is shown
-	// maxOutputBytes limits the output of a running command in memory: its last bytes are
-	// kept.
+	// maxOutputBytes limits the bytes of a running command's output: the last ones are kept.
 	maxOutputBytes = 64 << 10
 	// maxImages limits the number of images of a result that are listed below its call; the
 	// others are only counted.
 	maxImages = 3
-	// maxMessageRows limits the rows with messages of a tool below its call; further messages
-	// are left out.
+	// maxMessageRows limits the rows with messages below a call; further messages are left
+	// out.
 	maxMessageRows = 64
 )
 
@@ -176,7 +175,6 @@ func (t *Transcript) call(e session.Event, out *parts) {
 	}
 }
 
-// update records an event in the call that it is about.
 func (t *Transcript) update(c *call, e session.Event) {
 	if t.o.Replay && e.Body != nil && !isReadable(e) {
 		c.messageRows = append(c.messageRows, t.unreadable(e)...)
@@ -416,14 +414,12 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	return rows
 }
 
-// stoppedByPerson reports whether a person stopped the call while it ran.
 func (c *call) stoppedByPerson() bool {
 	return c.result.Code == tool.CodeCancelled && stoppedAfter().MatchString(c.result.Error)
 }
 
 var stoppedAfter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` was cancelled( after \d+ units of fuel)?$`) })
 
-// wasAsked reports whether a person was asked about the call.
 func (c *call) wasAsked() bool { return c.decision != nil && c.decision.Answer != nil }
 
 // verdict returns the answer of the person to the question about the call, as text. It is

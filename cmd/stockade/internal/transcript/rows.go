@@ -147,8 +147,8 @@ func (p formatter) prose(style, text string) (rows []string) {
 	return rows
 }
 
-// broken breaks a visible line where the row is full; behind is the width of a prefix that the
-// caller adds.
+// broken breaks a visible line where the row is full; behind is the width of the caller's
+// prefix.
 func (p formatter) broken(line string, behind int) []string {
 	if p.columns <= 0 {
 		return []string{line}

@@ -49,8 +49,7 @@ type Options struct {
 
 // Part is a piece of the display of one event. Exactly one field is set.
 type Part struct {
-	// Rows are finished rows, apart from the answer. The first starts at the beginning of a
-	// line.
+	// Rows are finished rows, apart from the answer. The first begins a line.
 	Rows []string
 	// Answer is a piece of the model's answer as the model wrote it; with [Options.Replay] it
 	// is the whole answer.
@@ -184,8 +183,7 @@ func (p *parts) rows(rows []string) {
 
 func (p *parts) answer(text string) { *p = append(*p, Part{Answer: text}) }
 
-// withSpacing adds an empty row between rows and the answer, and drops the parts that Quiet
-// hides.
+// withSpacing adds an empty row between rows and the answer, and drops parts that Quiet hides.
 func (t *Transcript) withSpacing(in parts) (out []Part) {
 	for _, p := range in {
 		switch {
@@ -250,8 +248,7 @@ func (t *Transcript) showStart(e session.Event, out *parts) {
 	}
 }
 
-// SkipCall counts a call that the caller shows itself, so that later calls get the right
-// numbers.
+// SkipCall counts a call that the caller shows, so that later calls get the right numbers.
 func (t *Transcript) SkipCall() { t.number++ }
 
 // title returns a heading of ours, in one or more rows. The first starts in the first column;

@@ -115,8 +115,7 @@ func (m *model) pressInQuestion(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
 	return true, nil
 }
 
-// answerHeldKey answers with the held key once keyHold has passed, unless something was pasted
-// since.
+// answerHeldKey answers with the held key after keyHold, unless something was pasted since.
 func (m *model) answerHeldKey() {
 	if q := m.openQuestion; q != nil && q.heldKey != nil && m.now().Sub(q.since) >= keyHold {
 		key := q.heldKey.String()

@@ -88,8 +88,7 @@ var (
 	encoded    = regexp.MustCompile(`\x1b\[[0-9:;]{1,32}[u~_]`) // a key in the protocols of kitty, xterm and Windows
 )
 
-// decode adds a piece of input to the rest before, and returns the characters and keys that
-// are complete.
+// decode adds a piece of input, and returns the characters and keys that are complete now.
 func (k *keyReader) decode(piece string) (out string) {
 	data := k.partial + piece
 	switch key, ok := keyOf(piece); {
@@ -155,8 +154,7 @@ func (k *keyReader) paste() string {
 	return ansi.BracketedPasteStart + ansi.BracketedPasteEnd
 }
 
-// keyOf decodes the text that a terminal sends for a key. ok is false unless it is exactly one
-// key.
+// keyOf decodes the text that a terminal sends for a key; ok is false unless it is one key.
 func keyOf(text string) (uv.KeyPressEvent, bool) {
 	n, event := new(uv.EventDecoder).Decode([]byte(text))
 	key, ok := event.(uv.KeyPressEvent)

@@ -258,8 +258,7 @@ func (m *model) next() tea.Cmd {
 	return nil
 }
 
-// maxEchoedRows limits the rows of a sent prompt that stay on the screen; further rows are
-// counted.
+// maxEchoedRows limits the rows of a sent prompt on the screen; further rows are counted.
 const maxEchoedRows = 10
 
 // echo returns the rows of a sent prompt that stay on the screen.

@@ -55,8 +55,7 @@ func New() *UI {
 }
 
 const (
-	// backlog limits the number of messages that wait to be shown. The sender of a further one
-	// blocks.
+	// backlog limits the messages that wait to be shown; the sender of a further one blocks.
 	backlog = 1024
 	// pace is the time for which messages are collected before they are shown together: an
 	// answer that arrives letter by letter is drawn a hundred times a second and not ten
@@ -134,8 +133,7 @@ func (u *UI) pump(program *tea.Program) {
 
 func (u *UI) Event(e session.Event) { u.send(e) }
 
-// SkipCall counts a call whose events are not shown, so that later calls get the right
-// numbers.
+// SkipCall counts a call that is not shown, so that later calls get the right numbers.
 func (u *UI) SkipCall() { u.send(callSkipped{}) }
 
 // Rows returns a writer whose lines are shown among the finished rows. The text must be safe

@@ -29,8 +29,7 @@ const (
 	resizeDelay      = time.Second // time without a change of the size that ends it
 )
 
-// View implements tea.Model: it returns the moving part, in at most as many rows as the
-// terminal has.
+// View implements tea.Model: it returns the moving part, which fits the rows of the terminal.
 func (m *model) View() tea.View {
 	var cursor *tea.Cursor
 	below := m.question()
@@ -107,8 +106,8 @@ func (m *model) question() []string {
 	return append(rows, "")
 }
 
-// running returns the rows about the work in progress, and the key that stops it; nil if
-// nothing runs.
+// running returns the rows about the running work, with the key that stops it; nil: nothing
+// runs.
 func (m *model) running() []string {
 	if !m.busy {
 		return nil

@@ -41,7 +41,6 @@ func (l Login) GoString() string { return "login" }
 // LogValue implements slog.LogValuer.
 func (l Login) LogValue() slog.Value { return slog.StringValue("login") }
 
-// hub is the name of Docker Hub in Docker's configuration.
 const hub = "https://index.docker.io/v1/"
 
 // Finder searches the configuration files of Docker and podman for logins.
@@ -111,7 +110,6 @@ func (h Finder) Login(ctx context.Context, host string) (login Login, looked Sea
 	return login, looked
 }
 
-// loginIn searches one file for the login of a registry.
 func (h Finder) loginIn(ctx context.Context, f file, host string) (login Login, err error) {
 	c, err := h.read(f)
 	if err != nil {
@@ -193,7 +191,7 @@ func (h Finder) read(file file) (c config, err error) {
 	return c, nil
 }
 
-// checkWriters returns an error if another user could have written a file. byRoot permits
+// checkWriters returns an error if another user could have written a file; byRoot permits
 // root.
 func checkWriters(path string, info fs.FileInfo, byRoot bool) error {
 	switch owner, mine := private.Owner(info); {
