@@ -204,7 +204,7 @@ func statsOf(s stats.Stats) statsJSON {
 }
 
 // statsRows limits the number of tools, and that of models, in the picture; the others are
-// left out.
+// counted.
 const statsRows = 20
 
 // statsPicture draws the statistics in 80 columns, with bars for the shares of tools and

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxTasks   = 200
-	maxContent = 2 << 10 // bytes
+	maxTasks   = 200     // for another one, a completed task is deleted
+	maxContent = 2 << 10 // bytes of a task; more is an error
 	prefix     = "task_" // begins an id, which is also the key in the store
 )
 

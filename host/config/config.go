@@ -206,8 +206,8 @@ func (c *Config) Set(key, text, source string) error {
 }
 
 // Cap lowers a key of class limit to maxValue if it is greater, and reports whether it was.
-// Keys of profiles under the same limit are lowered, too. For them, source becomes the result
-// of [Config.Source].
+// Keys of profiles under the same limit are lowered, too. For each lowered key, source becomes
+// the result of [Config.Source].
 func (c *Config) Cap(name string, maxValue int64, source string) (lowered bool) {
 	c.unshare()
 	lower := func(k *key) bool {

@@ -168,8 +168,8 @@ func CheckClaims(f *lock.File, rules *trust.Rules) error {
 }
 
 // CheckLocked returns an error if a fetched module differs from its entry m in the lockfile.
-// Each person decides which keys to trust. So a key that the person does not know is ignored,
-// but a key of the entry that the person knows must have signed the module.
+// Each person decides which keys to trust. So keys that the person does not know are ignored,
+// but if the person knows one of the entry's keys, these keys must have signed the module.
 func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
 	is := lockEntry(r.Record)
 	is.Source = m.Source // a source is only a name of the bytes

@@ -95,8 +95,8 @@ func (e *Editor) endSearch() {
 }
 
 // find shows the newest prompt that contains the query, starting with index from and going to
-// older ones. If there is none, the prompt shown stays if it contains the query; otherwise
-// none becomes the notice.
+// older ones. If there is none, none becomes the notice; then the prompt shown stays if it
+// contains the query, and otherwise the text from before the search comes back.
 func (e *Editor) find(from int, none string) {
 	s, all := &e.search, e.history.all()
 	s.says = ""

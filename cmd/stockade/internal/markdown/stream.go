@@ -103,8 +103,8 @@ func (s *Stream) Add(text string) (done []string) {
 	return s.takeRows()
 }
 
-// cutAt returns the index at which a line that is too long is cut: after a blank if there is
-// one, or else between characters.
+// cutAt returns the index at which a line that is too long is cut: at its last blank if there
+// is one, or else before its last character.
 func cutAt(line string) int {
 	if i := strings.LastIndexByte(line, ' '); i > 0 {
 		return i

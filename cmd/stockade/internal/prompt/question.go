@@ -73,7 +73,8 @@ func ForCall(q Question) *Prompt {
 	return p
 }
 
-// scopes lists the answers that hold for more than one call, in the order of their keys.
+// scopes lists the answers that hold for more than one call, in the order in which a question
+// offers them.
 var scopes = []struct {
 	scope  policy.Scope
 	letter rune
