@@ -32,9 +32,9 @@ type card struct {
 
 // Limits of the card before "?" is pressed, in rows; titleColumns: the width of the titles.
 const (
-	cardRows     = 15 // of card and question, with the blank rows
-	questionRows = 3  // of the question, with the text before it
-	textRows     = 2  // of a description, or of one side of a change
+	cardRows     = 15 // rows of card and question, with the blank rows
+	questionRows = 3  // rows of the question, with the text before it
+	textRows     = 2  // rows of a description, or of one side of a change
 	titleColumns = 11
 )
 
@@ -72,7 +72,7 @@ func (c card) short() string {
 
 func (c card) style(style, text string) string { return terminal.Style(c.color, style, text) }
 
-// row returns a row of ours: a title and a text.
+// row returns a row with our text: a title and a text.
 func (c card) row(title, text string) string {
 	return fmt.Sprintf("  %-*s %s", titleColumns, title, fit(text, c.width-titleColumns-4))
 }

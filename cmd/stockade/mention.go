@@ -27,7 +27,7 @@ const (
 	maxMentionWords  = 1000      // words of one prompt that are checked; the others stay text
 	maxMissing       = 3         // notes about words that name no file; further ones are left out
 	maxMentionBytes  = 4096      // bytes of a path; a longer word stays text
-	maxMentionedText = 256 << 10 // bytes of all files of one prompt; the rest is cut
+	maxMentionedText = 256 << 10 // bytes of all files of one prompt together; the rest is cut
 	// Number and bytes of the images of one prompt, because each later request sends them
 	// again; for others the model is told to call file_read.
 	maxMentionedImages     = 8

@@ -49,7 +49,7 @@ type profileJSON struct {
 	Answers  bool     `json:"answers"`  // the profile is used unless another is named
 	Provider string   `json:"provider"` // provider of the profile, in the place of auto
 	Model    string   `json:"model"`
-	Address  string   `json:"address,omitempty"` // of the server; empty: the provider is in this process
+	Address  string   `json:"address,omitempty"` // address of the server; empty: the provider is in this process
 	Key      string   `json:"key,omitempty"`     // source of the API key, even without a value; empty: no key is sent
 	HasKey   bool     `json:"has_key"`
 	Fallback []string `json:"fallback,omitempty"`

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	maxCommandOutput = 8 << 10 // bytes of the output of a command that the next prompt has; the end is kept
+	maxCommandOutput = 8 << 10 // bytes of a command's output in the next prompt: its end
 	maxRanCommands   = 8       // number of commands in the next prompt; older ones are dropped
 )
 

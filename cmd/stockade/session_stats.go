@@ -138,7 +138,7 @@ type statsJSON struct {
 	To         *time.Time                `json:"to,omitempty"`   // time of the last event
 	Turns      int                       `json:"turns"`          // number of turns that were started
 	Ended      map[session.EndReason]int `json:"ended"`          // number of turns by the reason of their end
-	DurationMS int64                     `json:"duration_ms"`    // of all turns that have ended, together
+	DurationMS int64                     `json:"duration_ms"`    // duration of all turns that have ended, together
 	Calls      callsJSON                 `json:"calls"`
 	Tools      []toolCallsJSON           `json:"tools"`
 	Requests   requestsJSON              `json:"requests"`

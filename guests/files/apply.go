@@ -36,7 +36,7 @@ type patchArgs struct {
 type patchResult struct {
 	Output string            `json:"output"`
 	Files  int               `json:"files"`  // number of files in the patch
-	Diff   string            `json:"diff"`   // of the updated files
+	Diff   string            `json:"diff"`   // diff of the updated files
 	SHA256 map[string]string `json:"sha256"` // SHA-256 of each file that exists after the call, by its path
 }
 

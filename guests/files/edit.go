@@ -83,7 +83,7 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 // textFile is a text file that a call edits.
 type textFile struct {
 	loc     location
-	content []byte // in UTF-8, without a byte order mark
+	content []byte // text of the file in UTF-8, without a byte order mark
 	enc     charset.Encoding
 	sha256  string // hash of the file as it is on disk
 	eol     string // the most frequent line ending; "": not determined yet
@@ -92,8 +92,8 @@ type textFile struct {
 // editOutcome is the result of an edit. It is made before the file changes: a call that
 // runs out of memory should fail without an effect.
 type editOutcome struct {
-	content []byte // in UTF-8
-	file    []byte // in the encoding of the file
+	content []byte // new content in UTF-8
+	file    []byte // new content in the encoding of the file
 	diff    string
 	sha256  string
 }

@@ -10,7 +10,7 @@ const (
 	previewContext = 3
 	// These limits keep the preview of a large change short, as the caller knows the new text.
 	maxPreviewBytes = 4 << 10
-	maxPreviewLines = 10 // at each end of a run of new lines; the lines between are left out
+	maxPreviewLines = 10 // lines at each end of a run of new lines; those between are left out
 )
 
 // preview returns the changed lines and the lines around them, with the numbers that file_read

@@ -136,7 +136,7 @@ func checkIsText(e charset.Encoding, op string, l location) error {
 type page struct {
 	offset, limit int
 	raw           bool
-	size          int64 // of the whole file
+	size          int64 // size of the whole file in bytes
 	encoding      charset.Encoding
 }
 

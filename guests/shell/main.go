@@ -43,7 +43,7 @@ type bashArgs struct {
 
 type bashResult struct {
 	Output    string `json:"output"`
-	Stderr    string `json:"stderr,omitempty"` // with separate_stderr; else it is a part of Output
+	Stderr    string `json:"stderr,omitempty"` // standard error with separate_stderr; else it is a part of Output
 	ExitCode  int    `json:"exit_code"`        // 128 and the signal's number when a signal ended bash
 	Signal    int    `json:"signal,omitempty"`
 	Truncated bool   `json:"truncated,omitempty"`

@@ -46,7 +46,7 @@ var elementNames = strings.Fields("a base br code dd dt h1 h2 h3 h4 h5 h6 hr img
 
 // properties control the rendering of an element.
 type properties struct {
-	raw      bool // its text holds no tags
+	raw      bool // no tags are in its text, as in script
 	skipped  bool // its content is left out: it is not text for people
 	hideable bool // it always has an end tag, so an attribute can hide exactly its content
 	breaks   int  // number of line ends before and after the element

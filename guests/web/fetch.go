@@ -33,7 +33,7 @@ type fetchResult struct {
 	URL         string `json:"url"` // address after all redirects
 	Status      int    `json:"status"`
 	ContentType string `json:"content_type,omitempty"`
-	NextOffset  int    `json:"next_offset,omitempty"` // offset of the next part; 0: this is the last
+	NextOffset  int    `json:"next_offset,omitempty"` // offset of the next part; 0: this was the last part
 	Truncated   bool   `json:"truncated,omitempty"`   // the body was not read to its end
 	Note        string `json:"note,omitempty"`
 

@@ -10,7 +10,7 @@ import (
 
 // Limits on the style sheets of a page; what exceeds them is ignored.
 const (
-	maxSheet = 64 << 10 // bytes of each
+	maxSheet = 64 << 10 // bytes of each style sheet
 	maxRules = 1000     // selectors, in all sheets together
 )
 

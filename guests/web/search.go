@@ -21,9 +21,9 @@ const (
 	maxQuery   = 400
 	maxResults = 10
 	maxAnswer  = 2 << 20
-	maxHeading = 300  // of a result
-	maxSnippet = 500  // of a result
-	maxAddress = 2000 // of a result
+	maxHeading = 300  // title of a result
+	maxSnippet = 500  // snippet of a result
+	maxAddress = 2000 // bytes of a result's URL; a result with a longer one is left out
 )
 
 type searchArgs struct {

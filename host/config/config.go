@@ -32,7 +32,7 @@ type Config struct {
 	ToolStore           int           // limit on the bytes that the tools of one module store in a session; default 262144
 	SessionStore        int           // limit on the bytes that all tools store in a session; default 1048576
 	HistoryCharBudget   int           // limit on the characters of the conversation that are sent; default 400000
-	RequireConfirmation bool          // ask before every call, safe ones too; default false
+	RequireConfirmation bool          // every call is asked about, even a safe one; default false
 	SystemPrompt        string        // text added to the system prompt; default none
 	AgentsMD            bool          // send AGENTS.md to the model; default true
 
@@ -57,7 +57,7 @@ type Model struct {
 // Profile is a model with its provider and the limits on requests. The defaults are those
 // of Model; [Config.ResolveProfile] fills in values that a profile does not set.
 type Profile struct {
-	Provider     string        // one of [Providers]; in Model also "auto", its default; in a profile needed
+	Provider     string        // one of [Providers], needed in a profile; in Model also "auto", the default there
 	Name         string        // name of the model; default "", which only offline permits
 	BaseURL      string        // address of the provider; default "", the provider's own
 	APIKeyEnv    string        // name of the environment variable with the key; default "", the provider's usual one

@@ -49,7 +49,7 @@ type setting struct {
 // file.
 type TrustRequest struct {
 	Key   string `toml:"key" json:"key"`
-	Value string `toml:"value" json:"value"` // as in a file, but system_prompt without quotes
+	Value string `toml:"value" json:"value"` // the value as in a file; system_prompt without quotes
 }
 
 // TrustRequests returns the file's settings that need trust, in the order of [Config.Keys].

@@ -32,7 +32,7 @@ var toolsFolder = filepath.Join(".stockade", "tools")
 const (
 	maxLockBytes    = 1 << 20
 	maxProjectFiles = 64
-	maxProjectBytes = admit.MaxBytes // of all files in the folder together: they are hashed at every start
+	maxProjectBytes = admit.MaxBytes // size of all files in the folder together: they are hashed at every start
 )
 
 // Project holds the modules that a workspace brings along. They come from somebody else, and
@@ -49,7 +49,7 @@ type Project struct {
 // ProjectFile is a module in .stockade/tools.
 type ProjectFile struct {
 	Name   string // name of the file without ".wasm"
-	Source string // its path in the workspace, with slashes
+	Source string // path of the file in the workspace, with slashes
 	Digest string // SHA-256 in hex
 	Bytes  int64
 }

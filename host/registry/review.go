@@ -81,7 +81,7 @@ func (r *Review) KeepsAllowance() bool {
 
 // Change is one difference from the version that the person approved.
 type Change struct {
-	Title         string // in our words, with names of tools as plain text
+	Title         string // the difference in our words, with names of tools as plain text
 	Before, After string // texts of the module; empty: nothing to compare
 	AboutAccess   bool   // the tool asks for other access
 }

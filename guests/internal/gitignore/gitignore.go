@@ -25,7 +25,7 @@ const maxBytes = 1 << 20
 type File struct {
 	dir      string // the absolute path of its directory
 	patterns []Pattern
-	parent   *File // nil at the top
+	parent   *File // file of a directory above; nil: there is none
 }
 
 // Pattern is one line of a .gitignore file.

@@ -62,7 +62,7 @@ func (s Setting) String() string {
 // Error is one mistake in a file.
 type Error struct {
 	Path    string
-	Line    int    // from 1; 0: unknown, or the file as a whole is at fault
+	Line    int    // line of the mistake, from 1; 0: unknown, or the file as a whole is at fault
 	Message string // a sentence for the user, with the key
 }
 

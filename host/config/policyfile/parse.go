@@ -25,7 +25,7 @@ const (
 	// Each regular expression costs memory, and time in every call, and a stranger may have
 	// written a project's file.
 	maxPatterns = 100
-	maxCAFiles  = 64 // as in agent.toml
+	maxCAFiles  = 64 // certificate authorities in network.ca_files; as in agent.toml
 )
 
 // parse checks the text of a policy file, and returns its layer and warnings. path is for

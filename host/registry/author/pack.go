@@ -22,7 +22,7 @@ type Sandbox interface {
 // PackedModule is a module with its manifest in a custom section.
 type PackedModule struct {
 	Module   *tool.Module
-	Code     []byte // its bytes
+	Code     []byte // bytes of Module
 	Section  []byte // the manifest as it is in Code
 	Manifest tool.Manifest
 }

@@ -20,7 +20,7 @@ type answer struct {
 	line        int
 	method, url string
 	wants       [][2]string // headers that the request must have
-	wantsBody   *string     // nil: any body
+	wantsBody   *string     // body that the request must have; nil: any
 	status      int
 	headers     [][2]string
 	body        string
@@ -81,7 +81,7 @@ func parseHead(lines []string) (headers [][2]string, body []string, err error) {
 type replay struct {
 	mu       sync.Mutex
 	answers  []*answer
-	problems []string // with the requests of the call that runs now
+	problems []string // problems with the requests of the running call
 }
 
 // takeProblems returns the problems since its last call.

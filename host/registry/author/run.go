@@ -43,7 +43,7 @@ type Session interface {
 type Outcome struct {
 	Line     int
 	Tool     string
-	Args     string // on one line
+	Args     string // arguments of the call, on one line
 	Usage    tool.Usage
 	Problems []string // each of one or more lines; none: the call went as expected
 }

@@ -38,11 +38,11 @@ type Script struct {
 
 // section is a line that begins with a keyword, with the indented lines that belong to it.
 type section struct {
-	line    int // from 1
+	line    int // number of the first line, from 1
 	end     int // the number of the first line after the section
 	keyword string
 	rest    string
-	body    []string // without the common indentation
+	body    []string // indented lines, without the common indentation
 }
 
 // text returns the body as text with a newline at the end; empty: there is no body.
@@ -238,7 +238,7 @@ func checkFile(name string) error {
 
 // replacement is a new text for a range of lines.
 type replacement struct {
-	from, to int // from 1; to is the first line after the range
+	from, to int // numbers of lines, from 1; to is the first line after the range
 	lines    []string
 }
 

@@ -42,7 +42,7 @@ const (
 	maxConfig  = 64 // entries
 	maxHosts   = 32
 	maxSecrets = 16
-	maxText    = 8 << 10 // bytes
+	maxText    = 8 << 10 // bytes of a text
 )
 
 // table holds every key of a file with a description.
@@ -107,7 +107,7 @@ type Description struct {
 	name, version string
 	config        map[string]string
 	needs         tool.Capabilities       // access of all tools, if the module lists the tools itself
-	tools         []toolDescription       // in the order of the file; nil: the module lists them itself
+	tools         []toolDescription       // tools in the order of the file; nil: the module lists them itself
 	settings      map[string]keys.Setting // all settings of the file by their dotted names
 }
 

@@ -31,8 +31,8 @@ const (
 	maxModules    = 200
 	maxKeys       = 16
 	maxText       = 200       // bytes of a version, a signer or a key
-	maxSource     = 2 << 10   // bytes
-	maxWants      = 8 << 10   // bytes
+	maxSource     = 2 << 10   // bytes of a source
+	maxWants      = 8 << 10   // bytes of the wants of a module
 	maxBytes      = 64 << 20  // bytes of a module; no larger one is admitted
 	maxTotalBytes = 512 << 20 // bytes of all modules: they are in memory until all have been fetched
 )
@@ -46,7 +46,7 @@ type File struct {
 // "sha256:" that the file has before some hashes.
 type Module struct {
 	Name    string
-	Version string // from its manifest; can be empty
+	Version string // from the module's manifest; can be empty
 	// Source is oci://HOST/REPOSITORY@sha256:HEX, with or without a :TAG before the @, or
 	// https://..., or the path of a file in the project, with slashes, relative to the
 	// lock file.

@@ -35,7 +35,7 @@ type Client struct {
 	Progress func(done, total int64)
 	Warn     func(text string) // called with the reason why a pull goes on without a login; may be nil
 
-	deadline time.Duration // of a pull or a push; zero: 5 minutes; only tests set it
+	deadline time.Duration // time for a pull or a push; zero: 5 minutes; only tests set it
 }
 
 const deadline = 5 * time.Minute

@@ -34,7 +34,7 @@ const (
 // no names of repositories.
 type Layout struct {
 	Dir string
-	Tag string // may be empty
+	Tag string // tag of the artifact; may be empty
 	// Digest is the digest of the manifest, "sha256:HEX"; it wins over Tag. If both are
 	// empty, the layout must hold one artifact only.
 	Digest string

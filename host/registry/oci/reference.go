@@ -33,7 +33,7 @@ var (
 // may be set to other valid values.
 type Reference struct {
 	Host string // normalized; without the default port of its protocol
-	Path string // of the repository at the host
+	Path string // path of the repository at the host
 	Tag  string // may be empty if Digest is not
 	// Digest is the digest of the manifest, "sha256:HEX"; may be empty if Tag is not. If
 	// it is set, Tag is only a note for people.

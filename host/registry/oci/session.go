@@ -29,7 +29,7 @@ const (
 type session struct {
 	http        *http.Client
 	ref         Reference
-	origin      network.Origin // of the registry
+	origin      network.Origin // origin of the registry
 	credentials Credentials
 	warn        func(text string)
 	pushing     bool // a push does not go on anonymously

@@ -29,7 +29,7 @@ const SignatureSuffix = ".dsse.json"
 // Limits on signature files and on folders; what exceeds one is an error.
 const (
 	maxSignatures     = 64
-	maxSignatureBytes = 64 << 10 // of each
+	maxSignatureBytes = 64 << 10 // size of each signature in a signature file
 	maxFileBytes      = 1 << 20  // size of a signature file
 	maxEntries        = 10_000   // number of files in a folder
 )
@@ -51,7 +51,7 @@ type Options struct {
 // Candidate is a module that may be added.
 type Candidate struct {
 	Code   []byte
-	Digest string // its SHA-256 in hex
+	Digest string // SHA-256 of Code, in hex
 	// Source is a reference for fetching the module again; a path is absolute.
 	Source string
 	// Repository is HOST/REPOSITORY, to which signatures are bound, and ManifestDigest is

@@ -27,7 +27,7 @@ type Record struct {
 	// hex; empty: no lockfile names it. System is set if it is in the administrator's folder.
 	LockSHA256 string `json:"lock,omitempty"`
 	System     bool   `json:"system,omitempty"`
-	Stamp      string `json:"stamp,omitempty"` // of the administrator's file; changes with the file
+	Stamp      string `json:"stamp,omitempty"` // stamp of the administrator's file; changes with the file
 	// Source is a reference with which a person can fetch it again: a path, an https://
 	// address, or oci://HOST/REPOSITORY:TAG. Repository is HOST/REPOSITORY, to which
 	// signatures are bound; empty: it is from no registry.

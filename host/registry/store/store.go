@@ -391,8 +391,8 @@ func (s *Store) sweep(records []Record, minAge time.Duration) error {
 
 // Finding is a problem in the store.
 type Finding struct {
-	Name     string // of the record with the problem; empty: it concerns no record
-	Message  string // in words, with a remedy
+	Name     string // name of the record with the problem; empty: it concerns no record
+	Message  string // the problem in words, with a remedy
 	Unneeded bool   // set for a file that only takes space: nothing is lost or damaged
 }
 

@@ -16,8 +16,8 @@ import (
 
 // Limits on a file; more is an error. Each signature is verified with every key.
 const (
-	maxKeys       = 128 // of all publishers
-	maxNamespaces = 64  // of each publisher
+	maxKeys       = 128 // keys of all publishers together
+	maxNamespaces = 64  // namespaces of each publisher
 	maxRevoked    = 4096
 	maxWhyBytes   = 256
 )
@@ -42,7 +42,7 @@ type Publisher struct {
 type Revocation struct {
 	Key    string // the ID of a key; empty: Digest is set
 	Digest string // "sha256:HEX", of a module or an OCI manifest
-	Why    string // can be empty
+	Why    string // reason, for people; can be empty
 }
 
 // fileKeys holds every key of the file.

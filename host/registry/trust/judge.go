@@ -27,13 +27,13 @@ type Rules struct {
 	publishers []publisher
 	keys       []sign.PublicKey
 	owner      map[sign.PublicKey]int // index of the publisher of each key
-	revoked    map[string]revocation  // by the ID of the revoked key, or by the revoked digest
+	revoked    map[string]revocation  // revocations by the ID of a key, or by a digest
 }
 
 type publisher struct {
 	Publisher
 	file      string
-	fileIndex int // index of the file; the administrator's is 0
+	fileIndex int // index of the file among all; the administrator's is 0
 }
 
 type revocation struct {
@@ -111,9 +111,9 @@ type Subject struct {
 	// Repository is HOST/REPOSITORY, the place where the module was found. Empty: it was found
 	// in a file; then a statement may name any repository in which its signer may publish.
 	Repository     string
-	Name, Version  string // from its manifest
-	Digest         string // of its bytes, "sha256:HEX"
-	ManifestDigest string // of its OCI manifest, "sha256:HEX"; empty: there is none
+	Name, Version  string // from the module's manifest
+	Digest         string // SHA-256 of the module's bytes, "sha256:HEX"
+	ManifestDigest string // digest of its OCI manifest, "sha256:HEX"; empty: there is none
 	Fingerprint    sign.Fingerprint
 	// ManifestUnknown is set when the manifest is not known yet, because reading it would
 	// run the module. Then the name, version and fingerprint in a statement about these
@@ -152,7 +152,7 @@ type Reason string
 const (
 	Malformed     Reason = "malformed" // it cannot be read, or was damaged
 	RevokedKey    Reason = "revoked key"
-	RevokedDigest Reason = "revoked module" // of a module with any signer
+	RevokedDigest Reason = "revoked module" // the digest is revoked, whoever signed the module
 
 	// The statement, or its publisher, does not hold.
 	Expired          Reason = "expired"
@@ -166,7 +166,7 @@ const (
 	OtherName        Reason = "another name"
 	OtherVersion     Reason = "another version"
 	OtherBytes       Reason = "other bytes"
-	OtherFingerprint Reason = "another fingerprint" // of description, schema or needs
+	OtherFingerprint Reason = "another fingerprint" // of the descriptions, the schemas or the needs of its tools
 
 	// The module may not replace the previous module.
 	Stripped      Reason = "no longer signed"
@@ -242,11 +242,11 @@ type court struct {
 	subject Subject
 	now     time.Time
 
-	votes         map[int]*vote // by the index of the publisher
+	votes         map[int]*vote // votes by the index of the publisher
 	unknown       []sign.PublicKey
 	unknownCosign bool
 	unread        []string
-	firstError    *Error // nil: no mistake so far
+	firstError    *Error // the first mistake; nil: none so far
 }
 
 // vote holds the valid signatures of a module by one publisher.

@@ -19,7 +19,7 @@ import (
 // Limits of the history, in the file and in memory.
 const (
 	maxEntries      = 1000     // number of prompts; the oldest are dropped
-	maxEntryBytes   = 64 << 10 // bytes of a line of the file; a longer prompt is kept in memory only
+	maxEntryBytes   = 64 << 10 // bytes of a line of the file; a longer prompt is only kept in memory
 	maxHistoryBytes = 4 << 20  // bytes of the file that are read; a larger file is shortened
 )
 

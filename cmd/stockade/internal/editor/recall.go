@@ -10,7 +10,7 @@ import (
 
 // recall is the state of walking through the history with Up and Down.
 type recall struct {
-	on      bool     // set from the first Up until the text is changed
+	on      bool     // the walk is going on: the text was not changed since the first Up
 	entries []string // prompts that begin with the typed text, the newest last
 	at      int
 	draft   state // state of the editor before the walk, restored by Down after the newest prompt

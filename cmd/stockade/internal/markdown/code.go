@@ -8,7 +8,7 @@ type fence struct {
 	length   int       // number of opening marks
 	indent   int       // columns before the marks
 	info     string    // text after the marks, if it is more than a language
-	language *language // nil: the code has no colours
+	language *language // language of the code; nil: the code has no colours
 	closer   string    // end mark of the open comment or string literal of several lines; empty: none is open
 	style    style     // style of that comment or string literal
 }

@@ -21,13 +21,13 @@ const contextLines = 1
 const (
 	maxRead  = 4 << 20   // bytes of file contents read for comparisons
 	maxTexts = 200       // number of differences
-	maxText  = 128 << 10 // bytes of the lines of one difference
+	maxText  = 128 << 10 // bytes of all lines of one difference
 )
 
 // line is a line of a difference. far: it is too far from any changed line to be shown.
 type line struct {
 	diff.Line
-	far bool // too far from any changed line to be shown
+	far bool // the line is too far from any changed line to be shown
 }
 
 // opNote is the Op of a line that is no part of the file, but a note about it or its end.

@@ -64,14 +64,14 @@ type Choice struct {
 // others, and colours of this program. No row is wider than the view, and none begins with
 // text of others. Only one goroutine at a time may use a Prompt.
 type Prompt struct {
-	question    string   // such as "Run it?"
+	question    string   // the question itself, such as "Run it?"
 	choices     []Choice // choices on the row of keys, numbered from 1; the last one does nothing
 	moreChoices []Choice // further choices after "?" was pressed, explained in the details
 
 	rows      func(v View, room int) (rows []string, folded bool)
 	details   func(View) []string
-	fullText  func(View) []string // nil: the rows show everything
-	arguments func(View) []string // nil: there are no arguments
+	fullText  func(View) []string // returns rows with everything; nil: the rows above show everything
+	arguments func(View) []string // returns the rows about the arguments; nil: there are none
 
 	last struct { // the rows that were shown last
 		View

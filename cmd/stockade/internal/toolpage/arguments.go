@@ -14,8 +14,8 @@ type Argument struct {
 	Name     string
 	Type     string // such as "string" or "list of integer"; "any" if the schema does not name a type
 	Required bool
-	Default  string // as it is typed; empty: there is none
-	About    string // its description and its possible values
+	Default  string // default value as a person types it; empty: there is none
+	About    string // description of the argument, and its possible values
 }
 
 // schema is the part of a JSON Schema that we show.

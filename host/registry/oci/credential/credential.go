@@ -23,7 +23,7 @@ import (
 
 const (
 	maxConfigBytes = 1 << 20
-	maxFieldBytes  = 32 << 10 // of a user name, a password or a token
+	maxFieldBytes  = 32 << 10 // size of a user name, a password or a token
 )
 
 // Login proves to a registry who sends a request. The zero Login is anonymous.
