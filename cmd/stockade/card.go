@@ -22,7 +22,7 @@ import (
 
 // card shows a module that waits for a yes, with everything that a person needs to decide.
 // Together with the question it takes at most cardRows rows; the rest is behind "?". Text of
-// the module stands behind a bar. Only checked names of the module stand in rows of ours.
+// the module stands behind a bar. Rows with our text hold only checked names of the module.
 type card struct {
 	review *registry.Review
 	width  int

@@ -18,8 +18,9 @@ var reserved = []string{
 	"request_code_context", "run_js", "sh", "sql_query", "system_info", "update_task", "web_search",
 }
 
-// maxNameBytes limits the name of a module; a longer one is refused. With an underscore and a
-// short name of a tool it stays within the 64 characters that every provider accepts.
+// maxNameBytes limits the name of a module in bytes; a longer one is refused. With an
+// underscore and a short name of a tool it stays within the 64 characters that every provider
+// accepts.
 const maxNameBytes = 40
 
 // CheckName returns an error if no module can be offered under a name. The name becomes a

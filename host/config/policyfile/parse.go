@@ -60,7 +60,7 @@ type reader struct {
 	patterns int // number of regular expressions so far
 
 	proxyResolves *setting        // network.proxy_resolves
-	auditRequired bool            // audit.required
+	auditRequired bool            // the value of audit.required
 	export        *setting        // audit.export
 	denyOthers    *setting        // tools."*".allow, if it is false
 	allowedTools  []string        // tools with allow = true

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlushInput drops the input of a terminal that was not read yet.
+// FlushInput drops input of a terminal that no program has read yet.
 func FlushInput(tty *os.File) { _ = unix.IoctlSetInt(int(tty.Fd()), unix.TCFLSH, unix.TCIFLUSH) }
 
 // NoEcho turns the echo of a terminal off and line mode on.

@@ -37,7 +37,7 @@ type keyReader struct {
 	pieces     int    // number of calls of Read so far
 	partial    string // beginning of a character or a key whose rest has not arrived
 	escapeSent bool   // partial was sent as the key Escape
-	pasting    bool   // a paste has started
+	pasting    bool   // a paste has started and not ended
 	endLost    bool   // the end of the paste is lost
 	text       []byte // text of the paste so far
 }

@@ -160,5 +160,6 @@ func (m *model) noticeRows() []string {
 
 func (m *model) dim(row string) string { return terminal.Style(m.o.Color, terminal.Dim, row) }
 
-// hardwrap breaks a finished row to the current width: it was made for the width at that time.
+// hardwrap breaks a finished row to the current width, as the row was made for an earlier
+// width.
 func hardwrap(row string, columns int) string { return ansi.Hardwrap(row, columns, true) }
