@@ -30,14 +30,13 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// The files in dist.
+// Names in dist.
 const (
 	IndexFile    = "index.json" // lists the modules: a JSON array of [Module]
-	ModuleSuffix = ".zst"       // follows [Module.File] in the name of a module, which is compressed with Zstandard
+	ModuleSuffix = ".zst"       // follows [Module.File] in the name of a module, compressed with Zstandard
 )
 
-// Module is one entry of the index. With the index, tools can be listed without touching
-// WebAssembly.
+// Module is one entry of the index. The index lists the tools without loading WebAssembly.
 type Module struct {
 	File     string          `json:"file"`
 	Digest   string          `json:"digest"` // sha256 in hex
@@ -79,8 +78,8 @@ func ReadIndex(list any) error {
 	return json.Unmarshal(data, list)
 }
 
-// NativeDir returns the directory for native code of this program's platform. The
-// directory does not exist if such code is not embedded.
+// NativeDir returns the directory with native code for this program's platform. The directory
+// does not exist if no such code is embedded.
 func NativeDir() string { return "native/" + runtime.GOOS + "_" + runtime.GOARCH }
 
 // Native returns the directory with the native code of a module; nil: there is none.

@@ -18,20 +18,18 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// denyAll is an approver that answers no, for runs in which nobody can be asked. It
-// records the calls that it denied. It is safe for concurrent use.
+// denyAll is an approver that answers no, for runs in which nobody can be asked. It records
+// the calls that it denied. It is safe for concurrent use.
 type denyAll struct {
 	mu    sync.Mutex
 	calls []deniedCall
 }
 
-// deniedCall is a call that was denied because nobody could be asked.
 type deniedCall struct {
 	tool      string
-	allowRule string // rule that would have allowed the call; empty: none would
+	allowRule string // rule that would have allowed the call; empty: no rule would have
 }
 
-// howToAllow returns the flag that would allow the call, as text.
 func (c deniedCall) howToAllow() string {
 	if c.allowRule == "" {
 		return "no flag answers this question: run it where a person can answer"
@@ -39,11 +37,11 @@ func (c deniedCall) howToAllow() string {
 	return "to allow it: " + copyableFlag(allowFlag(c.allowRule))
 }
 
-// maxFlagBytes limits the length of a flag that is printed for copying.
+// maxFlagBytes limits the length of a flag that is printed for copying, in bytes.
 const maxFlagBytes = 500
 
-// copyableFlag returns a flag for copying. If the flag is too long, it returns the place
-// where to find it.
+// copyableFlag returns a flag for copying. If the flag is too long, it returns a text that
+// names the place where the flag can be found.
 func copyableFlag(flag string) string {
 	switch {
 	case len(flag) > maxFlagBytes:
@@ -64,7 +62,7 @@ func (u *denyAll) Approve(_ context.Context, q policy.Question) func() (policy.A
 	return func() (policy.Answer, error) { return policy.Answer{By: "no terminal to ask on"}, nil }
 }
 
-// takeDenied returns the calls that were denied since the last takeDenied.
+// takeDenied returns the calls that were denied since it was last called.
 func (u *denyAll) takeDenied() []deniedCall {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,9 +71,9 @@ func (u *denyAll) takeDenied() []deniedCall {
 	return calls
 }
 
-// approver returns an approver that asks on the controlling terminal, even if standard
-// input is a pipe or stderr is a file. Without a terminal, it answers no. lines must be
-// the only reader of standard input.
+// approver returns an approver that asks on the controlling terminal, even if standard input
+// is a pipe or stderr is a file. Without a terminal, it answers no. Nothing but lines may read
+// standard input.
 func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 	if a.flags.json {
 		return &a.denyAll

@@ -15,8 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// yesLabel returns the label of a yes that gives an allowance: the whole allowance if it
-// is short, and otherwise a reference to the card.
+// yesLabel returns the label of a yes that gives an allowance: the allowance itself if it is
+// short, and otherwise a reference to the card.
 func yesLabel(a tool.Allowance) string {
 	if words := allowanceText(a); len(words) <= 26 {
 		return "with " + words
@@ -29,8 +29,8 @@ var (
 	yesOrNo  = []prompt.Choice{{Letter: 'y', Label: "yes"}, noChoice}
 )
 
-// yesChoices returns the choice "yes", with the allowance that it gives if there is one,
-// followed by others.
+// yesChoices returns the choice "yes", with the allowance that a yes gives (gift; may be
+// zero), followed by others.
 func yesChoices(gift tool.Allowance, others ...prompt.Choice) []prompt.Choice {
 	if gift.IsZero() {
 		return append([]prompt.Choice{{Letter: 'y', Label: "yes"}}, others...)
@@ -49,8 +49,8 @@ func (a *app) askChoice(ctx context.Context, in *os.File, out io.Writer, p *prom
 	return choice.Letter, err
 }
 
-// keyReader reads answers from a terminal, one key each. Input after an answer is left
-// for the next reader.
+// keyReader reads answers from a terminal, one key each. It leaves input after an answer for
+// the next reader.
 type keyReader struct {
 	in  *os.File
 	out io.Writer
@@ -73,8 +73,8 @@ func (l keyReader) After(ctx context.Context, _ time.Time) (string, error) {
 	return key, err
 }
 
-// columnsOf returns the width of a terminal for a card, 60 to 120 columns; 80 if it is
-// narrower or not known.
+// columnsOf returns the width of a terminal for a card, 60 to 120 columns. For a narrower
+// terminal, or an unknown width, it returns 80.
 func columnsOf(in *os.File) int {
 	width, _, err := term.GetSize(int(in.Fd()))
 	if err != nil || width < 60 {

@@ -30,7 +30,6 @@ import (
 	"github.com/stockade-dev/stockade/wit"
 )
 
-// newAuthorCmds returns the commands for authors of tools.
 func newAuthorCmds(a *app) []*cobra.Command {
 	return []*cobra.Command{newToolNewCmd(a), newToolWITCmd(a), newToolBuildCmd(a), newToolTestCmd(a), newToolDescribeCmd(a), newToolPackCmd(a)}
 }
@@ -96,7 +95,6 @@ for wit-bindgen. No file is overwritten.`,
 	}
 }
 
-// goFlag adds the flag --go to a command that builds.
 func goFlag(cmd *cobra.Command, value *string) {
 	cmd.Flags().StringVar(value, "go", "", "the go command to build with (default: where Go is usually installed)")
 }
@@ -187,8 +185,7 @@ func runToolPack(ctx context.Context, a *app, file, out, describe string) error 
 	return showPacked(a.s, packed)
 }
 
-// importsHint adds a hint to the error of a module that was refused because of its
-// imports.
+// importsHint adds a hint to the error of a module that was refused because of its imports.
 func importsHint(err error) error {
 	refused, ok := errors.AsType[*admit.RefusedError](err)
 	if !ok || !strings.Contains(refused.Why, "none of its tools asks for") {
@@ -198,7 +195,6 @@ func importsHint(err error) error {
 		hint: "let the tool that uses it ask for it (in Go tool.UsesNetwork, tool.UsesSecret, tool.RunsCommand, tool.ReadsFiles), or leave it out"}
 }
 
-// showPacked prints a summary of a module that was packed.
 func showPacked(s *stdio, p author.PackedModule) error {
 	name := p.Manifest.Name
 	if p.Manifest.Version != "" {
@@ -213,7 +209,7 @@ func showPacked(s *stdio, p author.PackedModule) error {
 	return err
 }
 
-// projectDir returns the folder of a project: the argument, or the workspace without one.
+// projectDir returns the folder of a project: the argument, or the workspace if there is none.
 func (a *app) projectDir(args []string) (string, error) {
 	if len(args) == 0 {
 		return a.Workspace, nil
@@ -225,7 +221,8 @@ func (a *app) projectDir(args []string) (string, error) {
 	return dir, nil
 }
 
-// build builds the project in a folder.
+// build compiles and packs the project in a folder. goCmd is the path of the command go;
+// empty: it is searched for.
 func (a *app) build(ctx context.Context, dir, goCmd string) (author.PackedModule, error) {
 	switch language := author.Language(dir); language {
 	case "Go":
@@ -275,8 +272,8 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.PackedModule
 // relToWorkspace returns a path relative to the workspace, or unchanged if it is outside.
 func (a *app) relToWorkspace(path string) string { return transcript.Relative(path, a.Workspace) }
 
-// buildHint returns a hint about output of the toolchain that does not come from a
-// mistake in the code; empty: none is known.
+// buildHint returns a hint about output of the toolchain that has another cause than a mistake
+// in the code; empty: no hint is known.
 func buildHint(output string) string {
 	switch {
 	case strings.Contains(output, "go.mod requires go >="):
@@ -385,8 +382,8 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 	return err
 }
 
-// runScript runs a file of tests through its own door. The door has the policy layers,
-// limits and compiled modules of this program, and nothing else from it.
+// runScript runs a file of tests through a door of its own, which shares only the policy
+// layers, limits and compiled modules with this program.
 func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Catalog, report func(author.Outcome)) (err error) {
 	var d *door.Door
 	defer func() {

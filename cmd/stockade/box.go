@@ -14,10 +14,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// prebuilt is the native code that was embedded when this program was built.
+// prebuilt returns the native code that was embedded when this program was built.
 var prebuilt = guests.Native
 
-// ownMemory is the memory limit of this program itself, without its tools, in bytes.
+// ownMemory is the part of the memory limit for this program without its tools, in bytes.
 const ownMemory = 256 << 20
 
 // limitMemory sets the soft memory limit of this process to the memory of the tools, in
@@ -50,8 +50,8 @@ func (a *app) sandboxOptions() sandbox.Options {
 	}
 }
 
-// loadAhead loads a module that will be called soon, while the rest is prepared. A module
-// that must be compiled first waits until the call is allowed.
+// loadAhead loads a compiled module that will be called soon, while the rest is prepared. A
+// module without compiled code is compiled only once the call is allowed.
 func (a *app) loadAhead(ctx context.Context, mod *tool.Module) {
 	if box := a.door().Sandbox(); box.Ready(mod) {
 		go func() { _ = box.Compile(ctx, mod) }() // the call reports an error

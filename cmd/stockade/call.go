@@ -82,8 +82,8 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	return a.showResult(request{typed, args, call}, result)
 }
 
-// refusedJSON prints the error of a module that is not admitted or may not run as a
-// result, for --json. It returns nil if it printed nothing.
+// refusedJSON prints an error as a result for --json, if a module was not admitted or may not
+// run. It returns nil if it printed nothing.
 func (a *app) refusedJSON(err error) error {
 	var r tool.Result
 	if refused, ok := errors.AsType[*admit.RefusedError](err); ok {
@@ -100,15 +100,15 @@ func (a *app) refusedJSON(err error) error {
 	return err
 }
 
-// request is a call from the command line, for messages about its result.
+// request is a call from the command line, as messages about its result need it.
 type request struct {
-	name string // or the path of a module
+	name string // name of the tool, or path of the module
 	args []string
 	call tool.Call
 }
 
-// callTarget returns the tools to call, with their mounts and the tool's name: built-in
-// tools see the workspace, and a module named by its path only sees the directories of
+// callTarget returns the catalog with the tool to call, the mounts, and the name of the tool.
+// Built-in tools see the workspace; a module named by its path only sees the directories of
 // --mount.
 func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []policy.Mount, string, error) {
 	file, inner, isFile := registry.SplitPath(name)
@@ -145,7 +145,6 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 	return catalog, a.warnMounts(mounts), inner, err
 }
 
-// readModule reads a module named by its path.
 func readModule(file string) (*tool.Module, error) {
 	mod, err := registry.ReadModule(file)
 	if err != nil {
@@ -154,8 +153,8 @@ func readModule(file string) (*tool.Module, error) {
 	return mod, nil
 }
 
-// parseArgs converts the arguments of the command line to JSON. entry is nil if the tool
-// does not exist.
+// parseArgs converts arguments of a command line to JSON. entry is nil if the tool does not
+// exist.
 func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
 	if len(args) == 1 && strings.HasPrefix(strings.TrimSpace(args[0]), "{") {
 		return json.RawMessage(args[0]), nil
@@ -174,9 +173,8 @@ func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// namedHint returns a hint for a value without a name: it shows the value with the name
-// of the first required argument that is missing, or of the first argument if none is
-// required.
+// namedHint returns a hint for a value without a name: it shows the value with the name of the
+// first required argument that is missing, or of the first argument if none is required.
 func namedHint(entry *tool.Entry, args []string, value string) string {
 	if entry == nil {
 		return "`stockade tool list` shows the tools"
@@ -193,8 +191,8 @@ func namedHint(entry *tool.Entry, args []string, value string) string {
 	return fmt.Sprintf("for example: stockade call %s %s=%s", entry.Name, known[max(needs, 0)].Name, word)
 }
 
-// typedValue converts a value to the type of the schema. A string stays a string, even if
-// it looks like a number.
+// typedValue converts a value to the type that the tool's schema has for the argument name. A
+// string stays a string, even if it looks like a number.
 func typedValue(entry *tool.Entry, name, value string) json.RawMessage {
 	if entry != nil && !entry.Schema.IsString(name) && json.Valid([]byte(value)) {
 		return json.RawMessage(value)
@@ -206,7 +204,7 @@ func typedValue(entry *tool.Entry, name, value string) json.RawMessage {
 	return text
 }
 
-// showResult prints a result, and returns the error with which the program ends.
+// showResult prints a result, and returns the error with which the program ends; nil: success.
 func (a *app) showResult(req request, r tool.Result) error {
 	var end error
 	aside := ""
@@ -263,8 +261,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 	return end
 }
 
-// isRaw reports whether the arguments of a call ask for raw data. file_read and
-// http_fetch have such arguments.
+// isRaw reports whether the arguments ask for raw data, as file_read and http_fetch permit.
 func isRaw(args json.RawMessage) bool {
 	var asks struct {
 		Raw    any `json:"raw"`
@@ -280,11 +277,12 @@ func (a *app) printNotes(text string) {
 	}
 }
 
-// maxErrorLines limits the lines shown of the output of a failed tool.
+// maxErrorLines limits the output of a failed tool on the screen, in lines; the last ones are
+// shown.
 const maxErrorLines = 12
 
-// lastLines returns the end of a long text: the crash of a guest can print hundreds of
-// lines.
+// lastLines returns the last maxErrorLines lines of a text, or with --verbose all of it: the
+// crash of a guest can print hundreds of lines.
 func (a *app) lastLines(text string) string {
 	lines := strings.Split(text, "\n")
 	if a.flags.verbose || len(lines) <= maxErrorLines {
@@ -321,8 +319,8 @@ func (a *app) resultError(req request, r tool.Result) error {
 	return end
 }
 
-// explainHint returns the command that explains exactly this call; empty if it cannot be
-// copied.
+// explainHint returns the command that explains the decision about exactly this call. It is
+// empty if the command cannot be copied.
 func (a *app) explainHint(req request) string {
 	argv := []string{"stockade", "policy", "explain", "--caller", string(req.call.Caller)}
 	for _, f := range []struct {

@@ -20,10 +20,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// card shows a module that waits for a yes. Together with the question it takes at most
-// cardRows rows, with everything that a person needs to decide; the rest is behind "?".
-// Text of the module stands behind a bar. Only checked names of the module stand in rows
-// of ours.
+// card shows a module that waits for a yes, with everything that a person needs to decide.
+// Together with the question it takes at most cardRows rows; the rest is behind "?". Text of
+// the module stands behind a bar. Rows with our text hold only checked names of the module.
 type card struct {
 	review *registry.Review
 	width  int
@@ -31,16 +30,15 @@ type card struct {
 	work   string // the workspace, whose files a yes would open
 }
 
-// The limits of the card before "?" is pressed, in rows; titleColumns is in columns.
+// Limits of the card before "?" is pressed, in rows; titleColumns: the width of the titles.
 const (
-	cardRows     = 15 // with the question and the blank rows
-	questionRows = 3  // with the text before the question
-	textRows     = 2  // of one description, or of one side of a change
+	cardRows     = 15 // rows of card and question, with the blank rows
+	questionRows = 3  // rows of the question, with the text before it
+	textRows     = 2  // rows of a description, or of one side of a change
 	titleColumns = 11
 )
 
-// short returns the card before "?" is pressed. It ends with a blank row if there is
-// room.
+// short returns the card before "?" is pressed. It ends with a blank row if there is room.
 func (c card) short() string {
 	r, w := c.review, registry.WantsOf(c.review.Record.Manifest)
 	signed := terminal.Wrap(signedBy(r.Verdict), c.width-titleColumns-4)
@@ -74,7 +72,7 @@ func (c card) short() string {
 
 func (c card) style(style, text string) string { return terminal.Style(c.color, style, text) }
 
-// row returns a row of ours.
+// row returns a row with our text: a title and a text.
 func (c card) row(title, text string) string {
 	return fmt.Sprintf("  %-*s %s", titleColumns, title, fit(text, c.width-titleColumns-4))
 }
@@ -103,8 +101,8 @@ func (c card) head() string {
 	return c.rightAligned(name, terminal.Dim, humanize.Bytes(r.Record.Bytes))
 }
 
-// signed returns the row about the signer. It marks a change of the signer; unknown keys
-// count as no signer.
+// signed returns the row about the signer; by is its text. It marks a change of the signer. A
+// module signed by unknown keys has no signer.
 func (c card) signed(by string) string {
 	r := c.review
 	row := c.row("signed by", by)
@@ -117,8 +115,8 @@ func (c card) signed(by string) string {
 	return row
 }
 
-// wantRows returns the rows about the access that the module asks for, one per kind. For
-// an update they mark new requests.
+// wantRows returns the rows about the access that the module asks for, one for each kind. For
+// an update they mark access that is new.
 func (c card) wantRows(w registry.Wants) (out []string) {
 	if w.Nothing() {
 		return []string{c.row("wants", "nothing: it only computes")}
@@ -174,8 +172,7 @@ func wantsByKind(w registry.Wants) (out [len(wantedKinds)]string) {
 	return out
 }
 
-// countedList joins things with commas. If there are more than three, their number comes
-// first.
+// countedList joins texts with commas; before more than three, it puts their number.
 func countedList(things []string) string {
 	if len(things) > 3 {
 		return fmt.Sprintf("%d: %s", len(things), strings.Join(things, ", "))
@@ -196,8 +193,8 @@ func (c card) descriptions(room int) (out []string) {
 	return out
 }
 
-// changes returns the differences from the approved module in at most room rows.
-// Differences that the rows of wantRows show are left out.
+// changes returns the differences from the approved module in at most room rows. It leaves out
+// differences that the rows of wantRows show.
 func (c card) changes(room int) (out []string) {
 	changes := c.review.Changes
 	if wantsByKind(registry.WantsOf(c.review.Previous.Manifest)) != wantsByKind(registry.WantsOf(c.review.Record.Manifest)) {
@@ -226,8 +223,8 @@ func (c card) changes(room int) (out []string) {
 
 func noteRow(text string) string { return prompt.Note + text }
 
-// quotedRows returns text of a module in at most maxRows rows behind bars, with its
-// length if it was shortened.
+// quotedRows returns a text of a module in at most maxRows rows behind bars, after our text
+// before. If the text is cut, the rows show its length.
 func (c card) quotedRows(style, before, text string, maxRows int) (out []string) {
 	rows := terminal.Wrap(before+terminal.Line(oneLine(text)), prompt.Room(c.width))
 	if len(rows) > maxRows {
@@ -245,11 +242,10 @@ func (c card) quotedRows(style, before, text string, maxRows int) (out []string)
 	return out
 }
 
-// oneLine replaces runs of blanks and line ends by single blanks: text that hides behind
-// them comes into sight.
+// oneLine replaces runs of blanks and line ends, behind which text could hide, by single
+// blanks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// fit shortens a text to a number of columns.
 func fit(text string, columns int) string {
 	rows := terminal.Rows(terminal.Line(text), columns)
 	if len(rows) == 1 {
@@ -258,8 +254,8 @@ func fit(text string, columns int) string {
 	return terminal.Rows(rows[0], max(columns-4, 2))[0] + " ..."
 }
 
-// displayVersion returns the version of a module. A text that is not a version is not
-// shown here, because a stranger wrote it; it is behind "?".
+// displayVersion returns the version of a module, or a note that it has none. A text that is
+// no version is only shown behind "?", because a stranger wrote it.
 func displayVersion(m tool.Manifest) string {
 	switch {
 	case m.Version == "":
@@ -285,8 +281,8 @@ func (c card) warnings(w registry.Wants) (out []string) {
 	return out
 }
 
-// trimCommonStart removes most of the text with which both texts begin, so that the
-// difference fits into a row.
+// trimCommonStart removes most of the common beginning of two texts, so that their difference
+// fits into a row.
 func trimCommonStart(was, is string) (string, string) {
 	n := 0
 	for n < len(was) && n < len(is) && was[n] == is[n] {
@@ -375,7 +371,7 @@ func (c card) long() string {
 	return b.String() + "\n"
 }
 
-// foreignKind names the kind of a module that was made for another host; empty: it was
+// foreignKind names the kind of a module that was made for another host; empty: the module was
 // made for this program.
 func foreignKind(r store.Record) string {
 	kind := r.Manifest.Kind()
@@ -385,7 +381,7 @@ func foreignKind(r store.Record) string {
 	return kind
 }
 
-// runLines describes the way in which a tool runs its program, one property per line.
+// runLines describes how a tool runs its program, one property a line.
 func runLines(r tool.Run) string {
 	var out []string
 	add := func(what string, v any) { out = append(out, fmt.Sprintf("%-9s %s", what, tool.Marshal(v))) }
@@ -433,7 +429,6 @@ func (s *stdio) warnOptionArgs(m tool.Manifest) {
 	}
 }
 
-// configLines returns the configuration of a module, one entry per line.
 func configLines(config map[string]string) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(config)) {
@@ -442,7 +437,7 @@ func configLines(config map[string]string) string {
 	return strings.Join(out, "\n")
 }
 
-// suffixed returns the noun, and " 1 of n" behind it if there is more than one.
+// suffixed returns the noun, followed by " 1 of n" if n is more than 1.
 func suffixed(noun string, n int) string {
 	if n == 1 {
 		return noun
@@ -450,7 +445,7 @@ func suffixed(noun string, n int) string {
 	return fmt.Sprintf("%s 1 of %d", noun, n)
 }
 
-// prefixed puts a mark before each line of a text; an empty text stays empty.
+// prefixed puts a mark before each line of a text. An empty text stays empty.
 func prefixed(mark, text string) string {
 	if text == "" {
 		return ""
@@ -458,7 +453,6 @@ func prefixed(mark, text string) string {
 	return mark + strings.ReplaceAll(text, "\n", "\n"+mark) + "\n"
 }
 
-// indented returns JSON with indentation.
 func indented(data json.RawMessage) string {
 	var out bytes.Buffer
 	if json.Indent(&out, data, "", "  ") != nil {
@@ -474,7 +468,7 @@ func toolNames(r *registry.Review) (out []string) {
 	return out
 }
 
-// signedBy returns the signer of a module as text.
+// signedBy describes the signer of a module, also an unknown one.
 func signedBy(v trust.Verdict) string {
 	switch {
 	case v.Signer != "":
@@ -489,7 +483,6 @@ func signedBy(v trust.Verdict) string {
 	return "nobody"
 }
 
-// allowanceText returns an allowance in one line.
 func allowanceText(a tool.Allowance) string {
 	var out []string
 	for _, d := range a.Read {

@@ -49,7 +49,7 @@ a path. A line that begins with a space is always a prompt.
 // chatCommand is a command of the chat, with its entry in /help.
 type chatCommand struct {
 	name, args, help string                                                       // texts for /help
-	run              func(t *conversation, ctx context.Context, arg string) error // nil: the loop of the chat handles it
+	run              func(t *conversation, ctx context.Context, arg string) error // nil: the loop of the chat does it
 }
 
 // chatCommands are the commands of the chat except /help, in the order of /help.
@@ -71,7 +71,6 @@ var chatCommands = []chatCommand{
 	{"/quit", "", "leave (so does the end of input)", nil},
 }
 
-// chatHelp returns the text of /help.
 func chatHelp() string {
 	var b strings.Builder
 	b.WriteString(chatRules)
@@ -86,8 +85,8 @@ func chatHelp() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// runChat runs the chat in a session, or in a new one if id is empty. first is the first
-// line; it may be empty.
+// runChat runs the chat in the session with an id, or in a new one if id is empty. first is
+// the first line; it may be empty.
 func runChat(ctx context.Context, a *app, id, first string) error {
 	if a.drawsInPlace() {
 		a.ui = tui.New()
@@ -153,12 +152,12 @@ func runChat(ctx context.Context, a *app, id, first string) error {
 	}
 }
 
-// resumeHint tells a leaving person how to come back.
+// resumeHint returns a text that tells a leaving person how to come back.
 func (t *conversation) resumeHint() string {
 	return "`stockade session resume " + t.Log.ID() + "` goes on with it."
 }
 
-// do carries out a line typed in a chat. leave reports whether the person leaves.
+// do carries out a line that was typed in a chat. leave is set if the person wants to leave.
 func (t *conversation) do(ctx context.Context, typed string) (leave bool, err error) {
 	command, spaced := isCommand(typed), strings.HasPrefix(typed, " ")
 	typed = strings.TrimSpace(typed)
@@ -185,8 +184,7 @@ func (t *conversation) do(ctx context.Context, typed string) (leave bool, err er
 	})
 }
 
-// interruptible calls run. Ctrl-C cancels run, and does not end the program as long as
-// run is active.
+// interruptible calls run. Meanwhile, Ctrl-C cancels its context and does not end the program.
 func (t *conversation) interruptible(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -199,8 +197,7 @@ func (t *conversation) interruptible(ctx context.Context, run func(context.Conte
 	return err
 }
 
-// isCommand reports whether a line is a command of the chat, maybe a mistyped one, and
-// not a prompt.
+// isCommand reports whether a line is a command of the chat, perhaps mistyped, and no prompt.
 func isCommand(line string) bool {
 	word, _, _ := strings.Cut(line, " ")
 	return strings.HasPrefix(word, "/") && strings.Count(word, "/") == 1
@@ -255,7 +252,6 @@ func (t *conversation) tool(ctx context.Context, name string) error {
 	return nil
 }
 
-// refresh searches for tools again.
 func (t *conversation) refresh(ctx context.Context, _ string) error {
 	fmt.Fprintln(t.a.s.out, "Refreshing tools...")
 	found, err := t.a.findTools(ctx)
@@ -273,7 +269,7 @@ func (t *conversation) refresh(ctx context.Context, _ string) error {
 	return nil
 }
 
-// fuel shows the fuel budgets of the session: used and left.
+// fuel shows the fuel budgets of the session, with the fuel used and the fuel that remains.
 func (t *conversation) fuel(context.Context, string) error {
 	w := table.New(table.Text("FUEL"), table.Fixed("USED"), table.Fixed("LEFT"), table.Fixed("LIMIT"))
 	for _, u := range t.Tools.Fuel() {

@@ -8,8 +8,8 @@ package main
 
 static int closed;
 
-// It runs before Go's runtime, which opens /dev/null in the place of a closed
-// descriptor. Afterwards nobody can tell it from one that a person wanted.
+// This runs before Go's runtime, which opens /dev/null in the place of a closed descriptor.
+// After that nobody can tell it from a /dev/null that a person wanted.
 __attribute__((constructor)) static void look(void) {
 	closed = fcntl(1, F_GETFD) == -1 && errno == EBADF;
 }

@@ -14,7 +14,7 @@ import (
 
 const (
 	contextColumns = 76 // width of the picture, which fits into 80 columns
-	contextTools   = 5  // number of tools listed: those with the most text
+	contextTools   = 5  // number of tools that are listed: those with the most text in the context
 )
 
 // context shows the content of the model's context, and the usage of the session.
@@ -23,8 +23,8 @@ func (t *conversation) context(context.Context, string) error {
 	return err
 }
 
-// contextPicture draws a bar of the context's fill level, and lists its content, the
-// parts that were left out, and the usage of the session.
+// contextPicture draws a bar that shows how full the model's context is. Below it are the
+// content, the parts that were left out, and the usage of the session.
 func contextPicture(c agent.ContextReport) string {
 	var b strings.Builder
 	talk := c.System + c.Prompts + c.Answers + c.Calls + c.Results
@@ -91,8 +91,8 @@ func contextPicture(c agent.ContextReport) string {
 	return b.String()
 }
 
-// bar draws a bar of columns, of which the share n/total is full. If n is above 0 at least
-// one column is full; if n is below total, at least one is empty.
+// bar draws a bar of columns columns, of which the share n/total is full. If n is above 0, at
+// least one column is full; if n is below total, at least one is empty.
 func bar(n, total, columns int) string {
 	full := 0
 	if total > 0 {
@@ -109,7 +109,6 @@ func bar(n, total, columns int) string {
 	return strings.Repeat("#", full) + strings.Repeat(".", columns-full)
 }
 
-// percent returns the share n/total in whole percent; empty if total is 0.
 func percent(n, total int) string {
 	switch {
 	case total <= 0:

@@ -35,8 +35,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// checkTimeout limits the duration of one check, for example of a provider that does not
-// answer.
+// checkTimeout limits the time of a check that asks a provider or a store; after it, the check
+// fails.
 const checkTimeout = 5 * time.Second
 
 func newDoctorCmd(a *app) *cobra.Command {
@@ -57,7 +57,7 @@ It ends with exit code 0 if all that is needed works, and with 1 otherwise.`,
 	return cmd
 }
 
-// finding is the result of one check. Its form in the output of `doctor --json` is a
+// finding is the result of one check. Its JSON in the output of `doctor --json` is a
 // documented contract.
 type finding struct {
 	Name  string   `json:"name"`
@@ -66,13 +66,12 @@ type finding struct {
 	Mend  []string `json:"mend,omitempty"` // commands and advice, one per element
 }
 
-// state is the state of a checked thing.
 type state string
 
 const (
 	stateOK     state = "ok"
-	stateNote   state = "note"   // it works, and could work better
-	stateBroken state = "broken" // it does not work, or nothing works without it
+	stateNote   state = "note"   // it works, but could work better
+	stateBroken state = "broken" // it does not work, or without it nothing works
 )
 
 // okFinding, noteFinding and brokenFinding return a finding without a name; the check
@@ -97,7 +96,7 @@ func newFinding(s state, mend, format string, args ...any) finding {
 	return f
 }
 
-// errorFinding returns a finding about an error, with the program's hint for that error.
+// errorFinding returns a finding about an error, with the program's hint for it.
 func errorFinding(err error) finding {
 	hint := ""
 	if e, ok := errors.AsType[*exitErr](explainError(err)); ok {
@@ -109,14 +108,13 @@ func errorFinding(err error) finding {
 	return brokenFinding(hint, "%v", err)
 }
 
-// doctorCheck is a check of doctor.
 type doctorCheck struct {
 	name string
 	run  func(context.Context, *app) finding
 }
 
-// If one of firstChecks is broken, the others do not run. slowChecks run at the same
-// time. quickChecks run one after the other, because some of them print notes.
+// The other checks run only if none of firstChecks is broken. slowChecks run concurrently.
+// quickChecks run one after the other, because some of them print notes.
 var (
 	firstChecks = []doctorCheck{{"program", checkProgram}, {"settings", checkSettings}}
 	slowChecks  = []doctorCheck{{"sandbox", checkSandbox}, {"jail", checkJail}, {"provider", checkProvider}, {"secrets", checkSecrets}, {"log", checkLog}}
@@ -159,7 +157,6 @@ func runDoctor(ctx context.Context, a *app) error {
 	return err
 }
 
-// runInOrder runs checks one after the other.
 func runInOrder(ctx context.Context, a *app, checks []doctorCheck) (found []finding) {
 	for _, c := range checks {
 		f := c.run(ctx, a)
@@ -169,8 +166,7 @@ func runInOrder(ctx context.Context, a *app, checks []doctorCheck) (found []find
 	return found
 }
 
-// runConcurrently runs checks at the same time, and prints a note with the names of the
-// slow ones.
+// runConcurrently runs checks concurrently, and prints a note with the names of the slow ones.
 func runConcurrently(ctx context.Context, a *app, checks []doctorCheck) []finding {
 	found := make([]finding, len(checks))
 	var mu sync.Mutex
@@ -204,7 +200,8 @@ func runConcurrently(ctx context.Context, a *app, checks []doctorCheck) []findin
 
 const nameColumns = 10
 
-// findingsTable returns the findings as a table, followed by their numbers.
+// findingsTable returns the findings as a table, and below it their numbers. bad and notes are
+// the numbers of findings that are broken or notes.
 func (a *app) findingsTable(found []finding, bad, notes int) string {
 	var b strings.Builder
 	width := a.s.width()
@@ -276,7 +273,7 @@ func checkSettings(ctx context.Context, a *app) finding {
 	return okFinding("%s", strings.Join(files, ", "))
 }
 
-// checkSandbox calls a built-in tool through its own door: the call is not logged.
+// checkSandbox calls a built-in tool through a door of its own, which logs nothing.
 func checkSandbox(ctx context.Context, a *app) finding {
 	dir, err := os.MkdirTemp("", "stockade-doctor-")
 	if err != nil {
@@ -392,7 +389,7 @@ func checkProvider(ctx context.Context, a *app) finding {
 	return okFinding("%s answers in %d ms; model %s", where, took.Milliseconds(), p.Client.Model)
 }
 
-// checkNetwork reports the route to the internet. It sends no request.
+// checkNetwork reports the route to the internet (a proxy or none). It sends no request.
 func checkNetwork(_ context.Context, a *app) finding {
 	variable := settings.UnreadProxy(a.s.env)
 	switch {
@@ -404,8 +401,7 @@ func checkNetwork(_ context.Context, a *app) finding {
 	return okFinding("the internet is reached without a proxy")
 }
 
-// checkSecrets counts the names of secrets. It reads no value, and asks for no
-// passphrase.
+// checkSecrets counts the names of secrets. It reads no value, and asks for no passphrase.
 func checkSecrets(ctx context.Context, a *app) finding {
 	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, errors.New("it does not answer"))
 	defer cancel()
@@ -476,7 +472,6 @@ func checkPolicy(_ context.Context, a *app) finding {
 	return okFinding("%s", text)
 }
 
-// checkLog reads the log. It does not read a long log to its end.
 func checkLog(ctx context.Context, a *app) finding {
 	path := a.Dirs.Sessions()
 	info, err := os.Stat(path)
@@ -516,7 +511,7 @@ func checkLog(ctx context.Context, a *app) finding {
 	return okFinding("chain intact, %s; %s", humanize.Plural(int(v.Events), "event"), what)
 }
 
-// checkFolders writes a file to each folder of the program, and removes it.
+// checkFolders tries to write a file into each folder of the program, and removes it.
 func checkFolders(_ context.Context, a *app) finding {
 	f := okFinding("all of them can be written to")
 	for _, folder := range []struct {
@@ -544,7 +539,7 @@ func checkFolders(_ context.Context, a *app) finding {
 	return f
 }
 
-// maxEntries limits the entries of the cache that are counted.
+// maxEntries limits the entries of the cache that are counted; further ones are ignored.
 const maxEntries = 1000
 
 func checkCache(_ context.Context, a *app) finding {

@@ -12,19 +12,20 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 )
 
-// drawsInPlace reports whether the program redraws moving things in place on the
-// terminal. If not, it only prints lines.
+// drawsInPlace reports whether the program redraws moving things on the terminal. If not, it
+// only prints lines.
 func (a *app) drawsInPlace() bool {
 	term := a.s.env("TERM")
 	return a.s.interactive() && a.s.outTTY && term != "" && term != "dumb" && !a.flags.json && !a.plain() && !a.flags.quiet
 }
 
-// plain reports whether nothing may move on the terminal, as a screen reader requires.
+// plain reports whether the person wants output in which nothing moves, as a screen reader
+// needs.
 func (a *app) plain() bool { return a.flags.plain || a.Config.UI.Plain }
 
-// runUI runs the terminal of package tui until the person leaves. If prompts cannot be
-// typed, only answers, ed is nil and do is called once. first is the first prompt; it may
-// be empty.
+// runUI runs the terminal of package tui until the person leaves. If ed is nil, a person can
+// type only answers, not prompts, and do is called once. first is the first prompt; it may be
+// empty.
 func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first string, do func(ctx context.Context, typed string) (leave, failed bool)) error {
 	a := t.a
 	shown := t.transcriptOptions()

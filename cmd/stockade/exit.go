@@ -15,10 +15,9 @@ import (
 	"github.com/stockade-dev/stockade/host/settings"
 )
 
-// exitCode is the exit code of the program.
 type exitCode int
 
-// The exit codes. They are a documented contract.
+// Exit codes. They are a documented contract.
 const (
 	exitOK          exitCode = 0
 	exitError       exitCode = 1
@@ -36,8 +35,8 @@ const exitHelp = `Exit codes: 0 done, 1 error, 2 usage, 3 denied, 4 the tool fai
 provider failed, 6 a limit, 7 nobody could be asked, 130 interrupted, 141 the
 reader of stdout left. ` + "`stockade help output`" + ` says more.`
 
-// exitErr ends the program with a code. An empty message prints nothing: everything has
-// been printed already.
+// exitErr is an error with an exit code. An empty message prints nothing: everything was
+// printed before.
 type exitErr struct {
 	code    exitCode
 	message string
@@ -50,8 +49,8 @@ func usageError(hint, format string, args ...any) error {
 	return &exitErr{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// explainError adds an exit code, and a hint with flags and commands of this program, to
-// errors of other packages. It returns other errors unchanged.
+// explainError adds an exit code to an error of another package, and a hint with flags and
+// commands of this program. It returns errors that it does not know unchanged.
 func explainError(err error) error {
 	if _, ok := errors.AsType[*exitErr](err); ok {
 		return err
@@ -85,7 +84,7 @@ func explainError(err error) error {
 	return err
 }
 
-// answerHint returns a hint about the correct use of --allow.
+// answerHint returns a hint that shows the correct use of --allow.
 func answerHint(e *policy.AnswerError) string {
 	switch {
 	case e.Fault == policy.FaultTool:
@@ -105,8 +104,8 @@ func answerHint(e *policy.AnswerError) string {
 // errInterrupted is the cause of a context that a signal has cancelled.
 var errInterrupted = errors.New("interrupted")
 
-// reportError prints an error and returns its exit code. No other function maps errors to
-// exit codes.
+// reportError prints an error and returns its exit code. Nothing else maps errors to exit
+// codes.
 func reportError(s *stdio, ctx context.Context, err error) exitCode {
 	if err == nil {
 		return exitOK

@@ -22,10 +22,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// fetch fetches a module by its reference. locked is set for a module of a lockfile: it
-// is fetched without credentials, and never from an address inside a network unless the
-// person's own rules allow it; see RATIONALE, "Why is nothing of a lockfile fetched
-// before the yes, and nothing with credentials?"
+// fetch fetches a module by its reference. locked is set for a module that a lockfile names:
+// it is fetched without credentials, and from an address inside a network only if the person's
+// own rules allow it; see RATIONALE, "Why is nothing of a lockfile fetched before the yes, and
+// nothing with credentials?"
 func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candidate, error) {
 	if ok, why, from := a.Ceiling.PermitsFrom(registry.PlaceOf(ref)); !ok { // a request would already give something away
 		return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s is not fetched: %s: %s", ref, why, from)}
@@ -61,9 +61,9 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	return nil, fetchErr
 }
 
-// fetchEgress returns the egress for fetching modules, and the network rules. A fetch may
-// reach the server that a person names and, for tokens and redirects, the hosts that the
-// rules allow.
+// fetchEgress returns the egress for fetching modules, and the network rules. Fetching may
+// reach the server that a person names and, for tokens and redirects, the hosts that the rules
+// allow.
 func (a *app) fetchEgress() (*egress.Egress, []network.Rule, error) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	if err != nil {
@@ -73,8 +73,8 @@ func (a *app) fetchEgress() (*egress.Egress, []network.Rule, error) {
 	return out, rules, err
 }
 
-// credentials looks up the login for a registry in the files of docker and podman. The
-// home directory is that of the user's account, and not HOME.
+// credentials finds the login for a registry in the files of Docker and podman. The home
+// directory is that of the user's account, and not HOME.
 func (a *app) credentials(ctx context.Context, host string) (credential.Login, credential.Search) {
 	home := accountHome
 	if home == nil {
@@ -86,14 +86,14 @@ func (a *app) credentials(ctx context.Context, host string) (credential.Login, c
 	}}.Login(ctx, host)
 }
 
-// provenance is the digest of the manifest and the signer of a fetched module.
+// provenance holds facts about a fetched module. SignedBy names its signer.
 type provenance struct {
-	Manifest string `json:"manifest,omitempty"` // the digest
+	Manifest string `json:"manifest,omitempty"` // digest of the OCI manifest
 	SignedBy string `json:"signed_by"`
 }
 
-// loadModule reads the module at a path, or fetches the module of a reference. The
-// provenance is nil for a path.
+// loadModule reads the module at a path, or fetches the module of a reference. The second
+// result is nil for a path.
 func (a *app) loadModule(ctx context.Context, ref string) (*tool.Module, *provenance, error) {
 	if !strings.Contains(ref, "://") && !oci.IsLayout(oci.ParseLayout(ref).Dir) {
 		mod, err := readModule(ref)
@@ -111,7 +111,7 @@ func (a *app) loadModule(ctx context.Context, ref string) (*tool.Module, *proven
 	return mod, &provenance{c.ManifestDigest, signedBy(v)}, nil
 }
 
-// fetchError converts the error of a fetch or a push, and adds a hint about the remedy.
+// fetchError converts the error of a fetch or a push to one with a hint.
 func fetchError(ref string, err error) *exitErr {
 	out := &exitErr{code: exitError, message: err.Error()}
 	if !strings.Contains(out.message, ref) {
@@ -137,7 +137,7 @@ func fetchError(ref string, err error) *exitErr {
 	return out
 }
 
-// review checks a module. It runs before a person is asked about the module.
+// review checks a module before a person is asked about it.
 func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review, error) {
 	r, err := a.reviewer()
 	if err != nil {
@@ -161,14 +161,14 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	return review, err
 }
 
-// isIntact reports whether the stored bytes of a module are those that were added. If
-// not, adding the module again repairs it.
+// isIntact reports whether the store has the module's bytes as they were added. If not, adding
+// the module again repairs it.
 func (a *app) isIntact(r store.Record) bool {
 	_, err := a.moduleStore().Module(r).Read()
 	return err == nil
 }
 
-// noteIfSlow prints text as a note after a second, unless done was called before.
+// noteIfSlow prints text as a note after a second, unless done is called before.
 func (a *app) noteIfSlow(text string) (done func()) {
 	if a.flags.quiet {
 		return func() {}

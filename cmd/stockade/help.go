@@ -15,19 +15,19 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// The topics are pages of the repository and texts of `stockade help` at the same time:
-// Markdown that is readable without rendering.
+// The topics of the help are pages of the repository and texts of `stockade help` at the same
+// time: Markdown that is readable without rendering.
 //
 //go:embed help/*.md help/tools/*.md
 var helpPages embed.FS
 
-// topic is a page of the help. The first line of the page is "# NAME: SHORT".
+// topic is a page of the help. The first line of its file is "# NAME: SHORT".
 type topic struct{ name, short, file string }
 
 // linkTargets matches the lines with the targets of links at the end of a page.
 var linkTargets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\[.*\]: .*\n`) })
 
-// text returns the page for the terminal.
+// text returns the page in the form for a terminal.
 func (t topic) text() string {
 	page, err := helpPages.ReadFile(t.file)
 	if err != nil {
@@ -39,12 +39,11 @@ func (t topic) text() string {
 // topics returns the topics of the help, sorted by name.
 func topics() []topic { return pagesIn("help") }
 
-// toolPages returns the pages of the built-in tools, which are generated from their
-// manifests.
+// toolPages returns the pages of the built-in tools, which are generated from their manifests.
 func toolPages() []topic { return pagesIn("help/tools") }
 
-// maxTitle limits the bytes of a page that are read for its first line: this happens for
-// all pages at each start.
+// maxTitle is the number of bytes that are read of a page for its first line: all pages are
+// read at each start.
 const maxTitle = 160
 
 func pagesIn(dir string) (out []topic) {
@@ -77,8 +76,7 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	help := &cobra.Command{
 		Use: "help [TOPIC | COMMAND]", Short: "Show a topic, or the help of a command",
 		Example: "  stockade help\n  stockade help policy\n  stockade help session list",
-		// Help needs no setting except ui.plain, and must work if the settings have a
-		// mistake.
+		// Help needs no setting except ui.plain, and must work if the settings have a mistake.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			a.trust = trustSkip
 			_ = a.open(cmd.Context())
@@ -135,13 +133,11 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 	return help
 }
 
-// listGap matches a line of a list up to the text about the name: indentation, name and
-// gap.
+// listGap matches a line of a list up to the text about the name: indentation, name and gap.
 var listGap = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *\S.*?\S {2,}`) })
 
-// wrapHanging wraps lines that are wider than so many columns. A line of a list continues
-// below the text about its name, and a line of a paragraph is joined with the next one.
-// Commands are not wrapped.
+// wrapHanging breaks lines that are wider than columns. A line of a list continues below the
+// text about its name. The lines of a paragraph are joined first. Commands are not broken.
 func wrapHanging(text string, columns int) string {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -163,7 +159,7 @@ func wrapHanging(text string, columns int) string {
 	return strings.Join(lines, "\n")
 }
 
-// noTopicError returns the error for a name that is neither a topic nor a command.
+// noTopicError returns the error for words that are neither a topic nor a command.
 func noTopicError(help, root *cobra.Command, words []string) error {
 	hint := "`stockade help` lists the topics and the commands"
 	word := words[0]
@@ -188,8 +184,8 @@ func noTopicError(help, root *cobra.Command, words []string) error {
 	return usageError(hint, "there is no topic and no command %q", strings.Join(words, " "))
 }
 
-// findToolPage returns the page of a built-in tool. words is the name of the tool, or the
-// word "tool" and the name, because a topic may have the same name.
+// findToolPage returns the page of a built-in tool; false: there is none. words is the name of
+// the tool, or the word "tool" and the name, because a topic may have the same name.
 func findToolPage(words []string) (t topic, ok bool) {
 	if len(words) == 2 && isToolWord(words[0]) {
 		words = words[1:]

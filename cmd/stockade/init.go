@@ -28,22 +28,21 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// The occasions on which a person is asked: the values of --ask.
+// Values of --ask: the occasions on which a person is asked.
 const (
 	askChanges  = "changes"  // before something is changed
 	askCommands = "commands" // before something is changed, and before each command
 	askCalls    = "calls"    // before each call
 )
 
-// initOptions are the flags of init, or the answers to its questions.
 type initOptions struct {
 	provider, baseURL, model, ask string
 	inWorkspace                   bool // write the file of the workspace instead of the user's
 	yes                           bool
 
-	defaultAddress bool          // the provider is at its usual address
-	key            secret.Record // a key to keep as a secret; zero: there is none
-	dropped        []initKey     // keys of the file that belong to another provider
+	defaultAddress bool          // the address of the provider is its default
+	key            secret.Record // an API key to store as a secret; zero: there is none
+	dropped        []initKey     // settings of the file that belong to another provider
 }
 
 func newInitCmd(a *app) *cobra.Command {
@@ -75,7 +74,7 @@ existing file.`,
 // initKey is a key of agent.toml, with its value in TOML.
 type initKey struct{ name, value string }
 
-// keys returns the keys that the options set, in the order of agent.toml.
+// keys returns the settings to write, in the order of agent.toml.
 func (o initOptions) keys() (out []initKey) {
 	set := func(name, value string) { out = append(out, initKey{name, value}) }
 	if o.ask != "" {
@@ -101,8 +100,8 @@ func (o initOptions) keys() (out []initKey) {
 	return out
 }
 
-// dropOther records in dropped the keys of the file that belong to another provider: an
-// address, a key or a price. Otherwise the new provider would get them.
+// dropOther stores in dropped the settings of the file that belong to another provider: an
+// address, a key or a price. The new provider must not get them.
 func (o *initOptions) dropOther(f *config.File) {
 	was, _, err := config.Merge(f, nil, func(string) string { return "" })
 	now := was
@@ -119,7 +118,7 @@ func (o *initOptions) dropOther(f *config.File) {
 	}
 }
 
-// check checks the options before anything is asked.
+// check checks the options, before any question.
 func (o initOptions) check() error {
 	switch {
 	case o.ask != "" && o.ask != askChanges && o.ask != askCommands && o.ask != askCalls:
@@ -138,8 +137,8 @@ func (o initOptions) check() error {
 	return nil
 }
 
-// checkValue returns an error if a key of agent.toml cannot have the value, or if the
-// value looks like an API key pasted into the wrong line.
+// checkValue returns an error if a key of agent.toml cannot have the value, or if the value
+// looks like an API key that was pasted into the wrong line.
 func checkValue(key, value string) error {
 	if config.LooksLikeKey(value) {
 		return errors.New("that looks like a key, and keys are never in a file; put it into a variable: export OPENAI_API_KEY=...")
@@ -217,7 +216,7 @@ func runInit(ctx context.Context, a *app, o initOptions) error {
 	return nil
 }
 
-// initNotes prints the file that was written, and the steps that remain.
+// initNotes prints the path of the written file, and the steps that remain.
 func (a *app) initNotes(path string, o initOptions) {
 	fmt.Fprintf(a.s.out, "wrote %s\n", terminal.Line(path))
 	if a.flags.quiet {
@@ -244,7 +243,6 @@ func (a *app) initNotes(path string, o initOptions) {
 
 var errNothingWritten = &exitErr{code: exitDenied, message: "nothing is written"}
 
-// askAll asks the three questions of init.
 func (o *initOptions) askAll(ctx context.Context, a *app, in *os.File, out io.Writer) error {
 	// Each question can be left, also by the end of input.
 	question := func(what string, answers ...prompt.Choice) (int, error) {
@@ -298,8 +296,8 @@ func (o *initOptions) askAll(ctx context.Context, a *app, in *os.File, out io.Wr
 	return o.check()
 }
 
-// takeKey returns the key for a server from the environment, or asks for a key, which
-// will be kept as a secret for that server. Empty: there is no key.
+// takeKey returns the API key for a server: from the environment, or typed by the person. It
+// will be stored as a secret for that server. Empty: there is no key.
 func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.Writer, p door.Provider) (string, error) {
 	kind, _ := door.ProviderKindOf(p.Name)
 	for _, name := range kind.KeyVariables {
@@ -335,8 +333,7 @@ func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what
 	return max(slices.IndexFunc(choices, func(c prompt.Choice) bool { return c.Letter == letter }), 0), err
 }
 
-// typedLine reads lines until means accepts a line, and returns the value that means
-// returned.
+// typedLine asks for a line until means accepts it, and returns the value that means returned.
 func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, what string, means func(line string) (string, error)) (string, error) {
 	terminal.FlushInput(in)
 	for {
@@ -372,8 +369,8 @@ func keyLines(keys []initKey) (out []string) {
 // tableHead matches the head of a table in TOML, as agent.toml writes it.
 var tableHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[([\w.]+)\]\s*(#.*)?$`) })
 
-// setKeys returns a file with the keys set. A key is set in its own line, even if that is
-// commented out, or at the end of its table. The rest of the file is kept.
+// setKeys returns the file old with some keys set: each in its own line, even a commented-out
+// one, or else at the end of its table. The rest of the file stays.
 func setKeys(old []byte, set []initKey) []byte {
 	var rows []string
 	if len(old) == 0 {
@@ -387,7 +384,6 @@ func setKeys(old []byte, set []initKey) []byte {
 	return []byte(strings.Join(rows, "\n") + "\n")
 }
 
-// setKey sets one key in the lines of a file.
 func setKey(rows []string, k initKey) []string {
 	head, last := "", k.name
 	if i := strings.LastIndexByte(k.name, '.'); i >= 0 {
@@ -439,7 +435,7 @@ func insert(rows []string, at int, row string) []string {
 	return append(rows[:at:at], append([]string{row}, rows[at:]...)...)
 }
 
-// checkKeysSet returns an error if the file does not set every key of the options.
+// checkKeysSet returns an error if the new text of a file does not set all keys in o.
 func checkKeysSet(path string, text []byte, o initOptions) error {
 	layer := config.User
 	if o.inWorkspace {
@@ -477,7 +473,6 @@ func checkKeysSet(path string, text []byte, o initOptions) error {
 	return nil
 }
 
-// diffText returns the difference between a file and its new text.
 func diffText(path string, old, text []byte) string {
 	version := func(data []byte) *tool.Version {
 		return &tool.Version{Size: int64(len(data)), Mode: 0o600, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}

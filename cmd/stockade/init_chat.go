@@ -11,7 +11,6 @@ import (
 	"github.com/stockade-dev/stockade/host/instructions"
 )
 
-// The prompts of /init.
 const (
 	writeInstructions = `Write a file AGENTS.md at the root of the workspace: what somebody who has never seen this project has to know to work in it.
 Look first: list the directories, read the README, the files that build it (Makefile, go.mod, package.json, Cargo.toml, pyproject.toml and the like), some of the code and of its tests, and CLAUDE.md or other notes for agents if there are any.
@@ -21,9 +20,8 @@ Write what you have seen and nothing that you guess, and nothing that holds for 
 Look at the files that build the project, at its directories and at some of its code. Change with file_edit only what is wrong or missing, and say in a few words what that was. If nothing is, say so and change nothing.`
 )
 
-// initProject asks the model to write AGENTS.md, or to revise it. The offline model
-// cannot do that: for it the program writes the file from the visible structure of the
-// project.
+// initProject asks the model to write AGENTS.md, or to revise it. The offline model cannot do
+// that: for it the program writes the file from the visible structure of the project.
 func (t *conversation) initProject(ctx context.Context, arg string) error {
 	path := filepath.Join(t.a.Workspace, instructions.Names[0])
 	_, err := os.Lstat(path)

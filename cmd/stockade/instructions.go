@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// tellInstructions prints the amount of AGENTS.md that the model gets: at the start, and
-// with again set when the file has changed.
+// tellInstructions prints a note about the size of AGENTS.md: at the start, and with again
+// after the file has changed.
 func (t *conversation) tellInstructions(again bool) {
 	f, err := t.Instructions()
 	switch {
@@ -22,7 +22,7 @@ func (t *conversation) tellInstructions(again bool) {
 	t.instructions = f
 }
 
-// instructionsText returns the note about AGENTS.md: its size, and the size of the part
+// instructionsText returns the note about AGENTS.md, with its size and the size of the part
 // that the model gets.
 func instructionsText(f instructions.File, again bool) string {
 	text := f.Name + " read"
@@ -39,8 +39,7 @@ func instructionsText(f instructions.File, again bool) string {
 	return text
 }
 
-// checkBrief prints a note if this event tells the model about a changed file of
-// instructions.
+// checkBrief prints a note if an event tells the model that AGENTS.md has changed.
 func (t *conversation) checkBrief(e session.Event) {
 	if m, ok := e.Message(); ok && e.Type == session.TypeMessage {
 		if _, ok := m.Brief(); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// tierEffects describes for each tier the things that a command can see and reach.
+// tierEffects describes for each tier of confinement what a command can see and reach.
 var tierEffects = [policy.MaxTier + 1][]string{
 	0: {
 		"nothing confines a command: it reads, changes and sends whatever you can",
@@ -33,7 +33,7 @@ var tierEffects = [policy.MaxTier + 1][]string{
 	},
 }
 
-// remedies are the ways to reach a better tier, by the cause that prevents it.
+// remedies maps the cause that prevents a better tier to a way to reach it.
 var remedies = map[jail.Cause]string{
 	jail.CausePlatform:      "bash.min_tier = 0 in your own agent.toml runs commands unconfined",
 	jail.CauseHelper:        "build it with `make build`",
@@ -44,7 +44,7 @@ var remedies = map[jail.Cause]string{
 	jail.CauseSeccomp:       "a filter of system calls limits this program, as in a container: make it\npermit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
 }
 
-// changesText describes the treatment of the file changes of a command.
+// changesText describes what happens to the file changes of a command.
 func changesText(x policy.Explanation) string {
 	switch {
 	case x.Changes == "": // the call is denied
@@ -59,8 +59,8 @@ func changesText(x policy.Explanation) string {
 	return "staged: made after it has run, when they are known"
 }
 
-// showJail prints the tier of a tool's commands on this machine, the ways to a better
-// tier, and the treatment of their file changes.
+// showJail prints the tier of a tool's commands on this machine, ways to a better tier, and
+// what happens to their file changes.
 func showJail(s *stdio, t jail.Tiers, changes policy.Explanation) error {
 	var b strings.Builder
 	has := ""

@@ -12,8 +12,7 @@ import (
 func main() { os.Exit(program(os.Args[1:])) }
 
 // program runs the program for a person, or one of its child processes, which compiles a
-// module or attacks the jail. A child has to start quickly, and must not read any
-// settings.
+// module or attacks the jail. A child has to start quickly, and must not read any settings.
 func program(args []string) int {
 	if len(args) > 0 && args[0] == sandbox.ChildCommand {
 		return sandbox.CompileChild(args[1:])

@@ -23,20 +23,21 @@ import (
 )
 
 const (
-	maxMentions      = 32        // files read for one prompt
-	maxMentionWords  = 1000      // words of one prompt that are checked: a pasted text can have many
-	maxMissing       = 3         // notes about words that name no file
-	maxMentionBytes  = 4096      // bytes of a path
-	maxMentionedText = 256 << 10 // bytes of all files of one prompt; file_read returns 50 KiB of each
-	// Number and bytes of the images of one prompt: each later request sends them again.
+	maxMentions      = 32        // files read for one prompt; after them, a note names the next
+	maxMentionWords  = 1000      // words of one prompt that are checked; the others stay text
+	maxMissing       = 3         // notes about words that name no file; further ones are left out
+	maxMentionBytes  = 4096      // bytes of a path; a longer word stays text
+	maxMentionedText = 256 << 10 // bytes of all files of one prompt together; the rest is cut
+	// Number and bytes of the images of one prompt, because each later request sends them
+	// again; for others the model is told to call file_read.
 	maxMentionedImages     = 8
 	maxMentionedImageBytes = 4 << 20
 )
 
-// mentions returns the paths that a prompt mentions, in their order and as they are
-// typed: @path, if the @ begins a word, or @"path with blanks". Such a file may not
-// exist: mail addresses, decorators and handles look the same. The last word may include
-// the punctuation of the sentence.
+// mentions returns the paths that a prompt mentions, in their order and as they are typed:
+// @PATH, if the @ begins a word, or @"PATH WITH BLANKS". The file may not exist: mail
+// addresses, decorators and handles look the same. A word may end with the punctuation of the
+// sentence.
 func mentions(prompt string) []string {
 	var out []string
 	before := ' '
@@ -67,8 +68,8 @@ func mentions(prompt string) []string {
 	return out
 }
 
-// resolveMention returns the path that a word names, and whether it exists. It also tries
-// the word without the punctuation at its end, and expands ~ as a shell does.
+// resolveMention returns the path that a word names, and whether it exists. It also tries the
+// word without the punctuation at its end, and expands ~ as a shell does.
 func (a *app) resolveMention(word string) (string, bool) {
 	if rest, ok := strings.CutPrefix(word, "~/"); ok && a.s.env("HOME") != "" {
 		word = filepath.Join(a.s.env("HOME"), rest)
@@ -95,10 +96,9 @@ func (a *app) resolveMention(word string) (string, bool) {
 // handles and decorators.
 var pathLike = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w~. -]*(/[\w. -]+)+$|^[\w -]+\.\w{1,5}$`) })
 
-// attach reads the files and directories that a prompt mentions, with calls of file_read
-// in the name of the person. It yields the events of these calls, and appends texts and
-// images for the model to files. A mention that is denied or cannot be read stays a word
-// of the prompt.
+// attach reads the files and directories that a prompt mentions, by calls of file_read in the
+// name of the person. It yields the events of these calls, and appends texts and images for
+// the model to files. A mention that is denied or cannot be read remains text of the prompt.
 func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent.Attachment) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		room := min(maxMentionedText, t.a.Config.HistoryCharBudget/2)
@@ -145,11 +145,11 @@ func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent
 	}
 }
 
-// imageRoom counts the images of a prompt and their bytes.
+// imageRoom counts the images that are attached to a prompt, and their bytes.
 type imageRoom struct{ number, bytes int }
 
-// with returns the attachment for an image that the person mentioned: a text for the
-// model, and the image itself if there is room.
+// with returns the attachment for the image at path: a text for the model, and the image
+// itself if there is room.
 func (r *imageRoom) with(path string, images []tool.Image) (file agent.Attachment) {
 	for _, img := range images {
 		file.Text += fmt.Sprintf("The file %q, which the person names, is an image: %s. ", path, transcript.ImageText(img.Info()))
@@ -164,8 +164,8 @@ func (r *imageRoom) with(path string, images []tool.Image) (file agent.Attachmen
 	return file
 }
 
-// mentionText returns the text for the model about a mentioned file or directory, from
-// the result of file_read; empty if that failed.
+// mentionText returns the text for the model about a mentioned file or directory, at most room
+// bytes of it, from the result of file_read; empty if that call failed.
 func mentionText(path string, result llm.Message, room int) string {
 	_, env, ok := transcript.EnvelopeOf(result)
 	var file struct {
@@ -188,8 +188,8 @@ func mentionText(path string, result llm.Message, room int) string {
 	return text + content
 }
 
-// cutLines returns the whole lines at the beginning of text, at most n bytes, and reports
-// whether it cut.
+// cutLines returns the whole lines at the beginning of text, at most n bytes. The second
+// result reports whether it cut text.
 func cutLines(text string, n int) (string, bool) {
 	if len(text) <= n {
 		return text, false
@@ -197,7 +197,7 @@ func cutLines(text string, n int) (string, bool) {
 	return text[:max(strings.LastIndexByte(text[:n], '\n'), 0)], true
 }
 
-// quoteLines puts a bar before each line: text quoted like this cannot pretend to end the
+// quoteLines puts a bar before each line of a text, so that it cannot pretend to end the
 // quotation.
 func quoteLines(text string) string {
 	return "| " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n| ")

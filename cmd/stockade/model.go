@@ -22,8 +22,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// provider returns the model server of a profile, from the configuration. profile is
-// empty for the profile in use.
+// provider returns the provider of a profile, as the configuration describes it. An empty
+// profile means the profile in use.
 func (a *app) provider(ctx context.Context, profile string) (*door.Provider, error) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	if err != nil {
@@ -41,8 +41,7 @@ func (a *app) price(model string) *llm.Price {
 	return (*llm.Price)(&p)
 }
 
-// redactKeys adds the keys of all providers to the secrets that d removes from logs,
-// output and requests.
+// redactKeys makes d remove the keys of all providers from logs, output and requests.
 func (a *app) redactKeys(d *door.Door) {
 	for _, k := range door.ProviderKinds() {
 		for _, name := range k.KeyVariables {
@@ -56,8 +55,8 @@ func (a *app) redactKeys(d *door.Door) {
 	}
 }
 
-// modelError adds a hint to the error of a model that cannot be asked: the flag or
-// setting to change. It returns other errors unchanged.
+// modelError adds a hint to the error of a model that cannot be asked: the flag or setting to
+// change. It returns other errors unchanged.
 func (a *app) modelError(p *door.Provider, err error) error {
 	e, ok := errors.AsType[*door.ModelError](err)
 	if !ok {
@@ -94,8 +93,8 @@ func (a *app) modelError(p *door.Provider, err error) error {
 	return exit
 }
 
-// ensureModel asks the person for a model of the provider if none is named. Without a
-// terminal it returns an error that names some models of the server.
+// ensureModel asks the person for a model if p names none. Without a terminal it returns an
+// error that names some models of the server.
 func (a *app) ensureModel(ctx context.Context, p *door.Provider) error {
 	_, err := a.door().ResolveProvider(*p)
 	if e, ok := errors.AsType[*door.ModelError](err); !ok || e.Fault != door.FaultName {
@@ -116,7 +115,7 @@ func (a *app) ensureModel(ctx context.Context, p *door.Provider) error {
 	return err
 }
 
-// pickModel asks for a model of a server, by its name or its number in the list.
+// pickModel asks for a model of a server: for its name, or its number in the list.
 func (a *app) pickModel(ctx context.Context, in *os.File, out io.Writer, p door.Provider) (string, error) {
 	const most = 60
 	found, err := a.serverModels(ctx, p)
@@ -142,7 +141,7 @@ func (a *app) pickModel(ctx context.Context, in *os.File, out io.Writer, p door.
 	})
 }
 
-// keyHint tells the person how to give a provider its key.
+// keyHint returns a text that tells the person how to give a provider its key.
 func (a *app) keyHint(p *door.Provider) string {
 	kind, _ := door.ProviderKindOf(p.Name)
 	secret, key := strings.ToUpper(strings.ReplaceAll(kind.Name, "-", "_"))+"_KEY", "model.key"

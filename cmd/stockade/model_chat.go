@@ -16,12 +16,12 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// modelCheckTimeout limits the wait for a server's list of models. A server that does not
-// answer in time may still have the model.
+// modelCheckTimeout limits the wait for a server's models; after it, the model is used
+// unchecked.
 const modelCheckTimeout = 3 * time.Second
 
 // model lists the profiles, or selects the model for the next turns: that of a profile, a
-// certain model of a profile, or another model of the provider in use.
+// named model of a profile, or another model of the provider in use.
 func (t *conversation) model(ctx context.Context, arg string) error {
 	args := strings.Fields(arg)
 	profiles := t.a.Config.ProfileNames()
@@ -50,7 +50,7 @@ func (t *conversation) model(ctx context.Context, arg string) error {
 	return t.useProvider(p)
 }
 
-// setModelName sets the model of a provider, and drops the facts about the previous one.
+// setModelName sets the model of a provider, and drops what p holds about the previous model.
 func (t *conversation) setModelName(p *door.Provider, model string) {
 	if p.Client.Model != model {
 		p.Client.Model, p.Client.ContextTokens = model, 0
@@ -58,8 +58,8 @@ func (t *conversation) setModelName(p *door.Provider, model string) {
 	}
 }
 
-// checkListed returns an error if the server of a provider does not list the model:
-// probably it is a mistyped profile.
+// checkListed returns an error if the server of a provider does not list the model: then the
+// word is probably a mistyped profile.
 func (t *conversation) checkListed(ctx context.Context, p door.Provider, model string, profiles []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, modelCheckTimeout, fmt.Errorf("no answer for %s", modelCheckTimeout))
 	defer cancel()
@@ -77,7 +77,6 @@ func (t *conversation) checkListed(ctx context.Context, p door.Provider, model s
 	return nil
 }
 
-// useProvider makes the next turns ask a provider.
 func (t *conversation) useProvider(p door.Provider) error {
 	if err := t.Use(p); err != nil {
 		return t.a.modelError(&p, err)
@@ -91,7 +90,7 @@ func (t *conversation) useProvider(p door.Provider) error {
 	return nil
 }
 
-// showModels lists the profiles. It marks the one in use, with the model that is asked.
+// showModels lists the profiles. It marks the profile in use, with its model.
 func (t *conversation) showModels() error {
 	w := table.New(table.Fixed(""), table.Fixed("PROFILE"), table.Fixed("PROVIDER"), table.Fixed("MODEL"))
 	for _, name := range t.a.Config.ProfileNames() {

@@ -21,7 +21,7 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// listTimeout limits the wait for a server's list of models.
+// listTimeout limits the wait for a server's list of models; after it, the list is an error.
 const listTimeout = 10 * time.Second
 
 func newModelListCmd(a *app) *cobra.Command {
@@ -43,23 +43,22 @@ one in use is marked. --profile and --all ask their servers for their models;
 	return cmd
 }
 
-// profileJSON is a profile in the output of `model list --json`, which is a documented
-// contract.
+// profileJSON is a profile in the output of `model list --json`, a documented contract.
 type profileJSON struct {
 	Name     string   `json:"name"`
-	Answers  bool     `json:"answers"`  // the profile is used if nothing else is named
-	Provider string   `json:"provider"` // the provider that auto stands for
+	Answers  bool     `json:"answers"`  // the profile is used unless another is named
+	Provider string   `json:"provider"` // provider of the profile, in the place of auto
 	Model    string   `json:"model"`
-	Address  string   `json:"address,omitempty"` // empty: the provider is in this process
-	Key      string   `json:"key,omitempty"`     // source of the key, also if it has no value yet; empty: no key is sent
+	Address  string   `json:"address,omitempty"` // address of the server; empty: the provider is in this process
+	Key      string   `json:"key,omitempty"`     // source of the API key, even without a value; empty: no key is sent
 	HasKey   bool     `json:"has_key"`
 	Fallback []string `json:"fallback,omitempty"`
-	Problem  string   `json:"problem,omitempty"` // reason why the profile cannot be asked
-	// Models are the models of the server, if it was asked and has a list.
+	Problem  string   `json:"problem,omitempty"` // reason why the model cannot be asked
+	// Models are the models of the server. Empty: the server was not asked, or has no list.
 	Models []string `json:"models,omitempty"`
 
-	provider *door.Provider // nil: there is a problem
-	hint     string         // hint about the problem
+	provider *door.Provider // nil if there is a problem
+	hint     string         // hint about Problem
 }
 
 // profileStatus returns the state of a profile, without asking its server.
@@ -90,7 +89,7 @@ func (w *profileJSON) fail(err error) {
 	}
 }
 
-// keyText returns the cell about the key.
+// keyText returns the cell of the table about the key.
 func (w *profileJSON) keyText() string {
 	switch {
 	case w.Address == "":
@@ -193,8 +192,8 @@ func (a *app) listModels(ctx context.Context, w *profileJSON) {
 	}
 }
 
-// completeProfiles completes the flag --profile. It only reads the user's own file, and
-// reports no errors.
+// completeProfiles adds completion of the flag --profile. Completing only reads the user's own
+// file, and reports no errors.
 func (a *app) completeProfiles(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("profile", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var names []string
@@ -209,11 +208,11 @@ func (a *app) completeProfiles(cmd *cobra.Command) {
 	}) // an error means that the flag does not exist
 }
 
-// ollamaTimeout limits the wait for an Ollama that is not configured: on this machine it
-// answers at once.
+// ollamaTimeout limits the wait for an Ollama that is not configured, which answers at once if
+// it runs on this machine.
 const ollamaTimeout = 250 * time.Millisecond
 
-// findOllama searches for a running Ollama that is not in use.
+// findOllama searches for a running Ollama that is not in use; false: none was found.
 func (a *app) findOllama(ctx context.Context) (found door.ProviderInfo, ok bool) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	if err != nil {
@@ -224,8 +223,8 @@ func (a *app) findOllama(ctx context.Context) (found door.ProviderInfo, ok bool)
 	return a.door().FindOllama(ctx, a.s.env, rules)
 }
 
-// suggestKeys prints a note about the first provider that has a key in the environment,
-// because no provider is set.
+// suggestKeys prints a note that the environment has a key for some provider, although no
+// provider is set. It names only the first one.
 func (a *app) suggestKeys() {
 	for _, k := range door.ProviderKinds() {
 		i := slices.IndexFunc(k.KeyVariables, func(name string) bool { return a.s.env(name) != "" })
@@ -238,8 +237,8 @@ func (a *app) suggestKeys() {
 	}
 }
 
-// suggestOllama prints a note with the command that asks a found Ollama. Ollama is never
-// asked without a request: a person decides which model gets a conversation.
+// suggestOllama prints a note with the command that asks the found Ollama. The program itself
+// never asks it: a person decides which model gets a conversation.
 func (a *app) suggestOllama(found door.ProviderInfo, ok bool) {
 	switch {
 	case !ok:
@@ -255,7 +254,7 @@ func (a *app) suggestOllama(found door.ProviderInfo, ok bool) {
 	}
 }
 
-// firstFew returns the names of the first few models, and the number of the others.
+// firstFew lists the first few models, and the number of the others.
 func firstFew(models []string) string {
 	const most = 4
 	var names []string

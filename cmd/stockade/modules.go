@@ -15,23 +15,21 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// moduleStore returns the store of the added modules.
 func (a *app) moduleStore() *store.Store { return store.Open(a.Dirs.Modules()) }
 
-// systemTools returns the administrator's folder of modules, beside the policy.
+// systemTools returns the administrator's folder of modules, which is beside the policy.
 func systemTools() policyfile.Place { return adminPolicyPlace().Sibling("tools") }
 
-// administratorTrust returns the path of the administrator's trust.toml.
 func administratorTrust() string { return adminPolicyPlace().Sibling("trust.toml").Path }
 
-// addReachFlag adds the flag --allow-net to a command that fetches or pushes modules: a
-// registry or a server can redirect it to another host.
+// addReachFlag adds the flag --allow-net to a command that fetches or pushes modules, for
+// hosts to which a registry or a server redirects.
 func addReachFlag(cmd *cobra.Command, a *app) {
 	cmd.Flags().Var((*stringsFlag)(&a.flags.allowNet), "allow-net", "reach this host, too, if a registry or a server redirects to it: [http://]HOST[:PORT]; may be repeated")
 }
 
-// project returns the lockfile and the modules of the workspace; an empty project if they
-// cannot be read.
+// project returns the lockfile and the modules of the workspace. If they cannot be read, it
+// returns an empty project.
 func (a *app) project() *registry.Project {
 	if p, err := registry.ReadProject(a.Workspace); err == nil {
 		return p
@@ -39,7 +37,6 @@ func (a *app) project() *registry.Project {
 	return &registry.Project{Workspace: a.Workspace}
 }
 
-// trustRules returns the rules about signers of modules.
 func (a *app) trustRules() (*trust.Rules, error) {
 	files, err := a.TrustFiles(adminPolicyPlace())
 	if err != nil {
@@ -48,7 +45,7 @@ func (a *app) trustRules() (*trust.Rules, error) {
 	return trust.Combine(files...), nil
 }
 
-// reviewer returns a reviewer of modules that are to be added.
+// reviewer returns a reviewer for modules that a person wants to add.
 func (a *app) reviewer() (*registry.Reviewer, error) {
 	rules, err := a.trustRules()
 	if err != nil {
@@ -59,8 +56,8 @@ func (a *app) reviewer() (*registry.Reviewer, error) {
 	}, nil
 }
 
-// checkMayAdd returns an error if no modules may be added. It is called before anything
-// is fetched.
+// checkMayAdd returns an error if the policy permits no added modules. It is called before
+// anything is fetched.
 func (a *app) checkMayAdd() error {
 	if no := a.Ceiling.ModulesClosed; len(no) > 0 {
 		return &exitErr{code: exitDenied, message: "no module may be added here: " + no[0].From.String()}
@@ -68,13 +65,13 @@ func (a *app) checkMayAdd() error {
 	return nil
 }
 
-// availableTools are all tools of this run: the catalog, and the modules that were added.
+// availableTools holds all tools of this run: the catalog, and the modules that were added.
 type availableTools struct {
 	*tool.Catalog
 	added []registry.AddedModule
 }
 
-// module returns an added module by its name.
+// module returns the added module with a name; false: there is none.
 func (h availableTools) module(name string) (registry.AddedModule, bool) {
 	for _, m := range h.added {
 		if m.Record.Name == name {
@@ -84,9 +81,9 @@ func (h availableTools) module(name string) (registry.AddedModule, bool) {
 	return registry.AddedModule{}, false
 }
 
-// findTools returns the tools: the built-in ones, the added ones of the person and of the
-// administrator, and those of the project that the person has agreed to. A broken module
-// is switched off with a message, and does not stop the program.
+// findTools returns the tools: built-in tools, those added by the person or the administrator,
+// and those of the project that the person has agreed to. A broken module is switched off with
+// a message, and does not stop the program.
 func (a *app) findTools(ctx context.Context) (availableTools, error) {
 	builtin, err := registry.Builtin()
 	if err != nil {
@@ -134,8 +131,8 @@ func (a *app) findTools(ctx context.Context) (availableTools, error) {
 	return h, nil
 }
 
-// addedModules returns the state of the added modules, of those of the project and of
-// those of the administrator.
+// addedModules returns the modules that the person, the project (p) or the administrator
+// (system) has added, each with its state.
 func (a *app) addedModules(p *registry.Project, system []registry.SystemFile) ([]registry.AddedModule, error) {
 	rules, err := a.trustRules()
 	if err != nil {
@@ -147,8 +144,8 @@ func (a *app) addedModules(p *registry.Project, system []registry.SystemFile) ([
 	})
 }
 
-// loadTrial loads a module of the flag --tool, with the allowance of the other flags: it
-// sees the directories of --mount, reaches the hosts of --allow-net and has a store.
+// loadTrial loads a module of the flag --tool. Its allowance comes from other flags: it sees
+// the directories of --mount, reaches the hosts of --allow-net, and has a store.
 func (a *app) loadTrial(ctx context.Context, file string) (registry.AddedModule, error) {
 	mod, err := registry.ReadModule(file)
 	if err != nil {
@@ -179,9 +176,9 @@ func (a *app) loadTrial(ctx context.Context, file string) (registry.AddedModule,
 	return registry.TrialModule(mod, m, allowed), nil
 }
 
-// scanSystem lists the administrator's folder, and takes over new and changed modules. If
-// the folder is empty, its former modules are not offered; they are removed from the
-// index only if free is set, because a name is needed.
+// scanSystem returns the files in the administrator's folder, and takes over new and changed
+// modules. If the folder is empty, its former modules are not offered; their records are only
+// removed if free is set, which frees their names.
 func (a *app) scanSystem(ctx context.Context, free bool) []registry.SystemFile {
 	place := systemTools()
 	files, err := registry.SystemFiles(place.Path)
@@ -202,8 +199,8 @@ func (a *app) scanSystem(ctx context.Context, free bool) []registry.SystemFile {
 	return files
 }
 
-// noteSwitchedOff prints a note for each added module or tool that is switched off by
-// something other than the person, with the reason.
+// noteSwitchedOff prints a note for each added module or tool that is off for another reason
+// than a person's choice, with the reason.
 func (a *app) noteSwitchedOff(h availableTools) {
 	for _, m := range h.added {
 		if why := m.OffReason(); why != "" && why != store.OffByPerson {

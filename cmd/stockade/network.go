@@ -6,7 +6,6 @@ import (
 	"github.com/stockade-dev/stockade/host/settings"
 )
 
-// egress returns a new egress, the only way to the network.
 func (a *app) egress() (*egress.Egress, error) {
 	opts, err := a.Egress(adminPolicyPlace(), a.s.env)
 	if err != nil {
@@ -20,7 +19,6 @@ func (a *app) egress() (*egress.Egress, error) {
 	return out, nil
 }
 
-// checkRoute checks the settings of a route, and sends nothing.
 func checkRoute(route policy.Route) error {
 	opts, err := settings.RouteOptions(adminPolicyPlace(), route)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/pager"
 )
 
-// pagedCommands are the commands whose output goes to the pager if it is long. The topics
-// of the help do, too.
+// pagedCommands are the commands whose output goes to the pager if it is long. The help topics
+// go there, too.
 var pagedCommands = []string{
 	"stockade config", "stockade config trusted", "stockade policy explain", "stockade policy show", "stockade policy simulate", "stockade secret list",
 	"stockade session list", "stockade session show", "stockade session stats", "stockade tool info", "stockade tool list", "stockade tool trust list",
 }
 
-// pageOutput runs pagedCommands with a pager for their output.
+// pageOutput makes pagedCommands run with a pager for their output.
 func (a *app) pageOutput(root *cobra.Command) {
 	for _, cmd := range commands(root) {
 		run := cmd.RunE
@@ -33,9 +33,9 @@ func (a *app) pageOutput(root *cobra.Command) {
 	}
 }
 
-// startPager sends standard output to the pager until end is called. end returns when the
-// person has left the pager. Nothing is paged if stdout is not a terminal, or with
-// --plain or ui.plain.
+// startPager sends standard output to the pager until the caller calls end, which waits until
+// the person has left the pager. Without a terminal on stdout, or with --plain or ui.plain, it
+// changes nothing.
 func (a *app) startPager() (end func() error) {
 	less, ok := pager.Find(os.LookupEnv)
 	columns, rows, err := term.GetSize(int(os.Stdout.Fd()))

@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	maxCommandOutput = 8 << 10 // bytes of the output of a command in the next prompt
+	maxCommandOutput = 8 << 10 // bytes of a command's output in the next prompt: its end
 	maxRanCommands   = 8       // number of commands in the next prompt; older ones are dropped
 )
 
-// call makes a call of the person in the session and yields its events as they happen;
-// the last one is the result. An error means that the host or the log failed. A consumer
-// that stops early cancels the call.
+// call makes a call of the person in the session and yields its events as they happen; the
+// last event is the result. An error means that the host or the log failed. If the consumer
+// stops early, the call is cancelled.
 func (t *conversation) call(ctx context.Context, name string, args map[string]any) iter.Seq2[session.Event, error] {
 	return t.callWithResult(ctx, new(tool.Result), name, args)
 }
 
-// callWithResult is call for a caller that needs the whole result, of which the event has
-// only a part: after the last event, result is set.
+// callWithResult is call for a caller that needs the whole result; the event holds only a part
+// of it. result is set after the last event.
 func (t *conversation) callWithResult(ctx context.Context, result *tool.Result, name string, args map[string]any) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		call := tool.Call{ID: "person_" + rand.Text(), Tool: name, Args: tool.Marshal(args), Caller: tool.CallerPerson, Cwd: t.a.Workspace}
@@ -50,9 +50,8 @@ func (t *conversation) callWithResult(ctx context.Context, result *tool.Result, 
 	}
 }
 
-// shell runs a command that the person typed after an exclamation mark: a call of the
-// tool bash under its usual rules. The next prompt tells the model the command and its
-// output.
+// shell runs a command that the person typed after an exclamation mark: a call of the tool
+// bash under its usual rules. The next prompt tells the model the command and its output.
 func (t *conversation) shell(ctx context.Context, command string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		command = strings.TrimSpace(command)
@@ -79,14 +78,13 @@ func (t *conversation) shell(ctx context.Context, command string) iter.Seq2[sess
 	}
 }
 
-// recordCommand keeps a command of the person, with its result, for the next prompt.
+// recordCommand adds a command of the person, with its result, to the next prompt.
 func (t *conversation) recordCommand(command, wrote string, result llm.Message) {
 	t.ranCommands = append(t.ranCommands, agent.Attachment{Text: commandText(command, wrote, result)})
 	t.ranCommands = t.ranCommands[max(len(t.ranCommands)-maxRanCommands, 0):]
 }
 
-// restoreCommands does the same for commands that the person ran before leaving the
-// session.
+// restoreCommands records the commands that the person ran before leaving the session.
 func (t *conversation) restoreCommands(asides []agent.PersonCall) {
 	for _, a := range asides {
 		var args struct {
@@ -98,7 +96,8 @@ func (t *conversation) restoreCommands(asides []agent.PersonCall) {
 	}
 }
 
-// commandText returns the text for the model about a command of the person.
+// commandText describes a command of the person and its result for the model. wrote is the
+// output that the command wrote while it ran.
 func commandText(command, wrote string, result llm.Message) string {
 	_, env, _ := transcript.EnvelopeOf(result)
 	parts := []string{cmp.Or(env.Stdout, visible.RenderTerminal(wrote)), env.Stderr}
@@ -123,8 +122,9 @@ func commandText(command, wrote string, result llm.Message) string {
 		"$ " + strings.ReplaceAll(command, "\n", "\n> ") + "\n" + quoteLines(output) + "\n[" + end + "]"
 }
 
-// ask runs one turn. The prompt carries the files that typed mentions, and the commands
-// that the person ran since the last turn. typed is the text that the person typed.
+// ask runs one turn. The prompt also gets the files that typed mentions, and the commands that
+// the person has run since the last turn. typed is the part of the prompt that the person
+// typed.
 func (t *conversation) ask(ctx context.Context, prompt, typed string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		var files []agent.Attachment

@@ -104,8 +104,8 @@ type boundJSON struct {
 	policy.Statement
 	ID        string `json:"id,omitempty"` // set for a remembered answer
 	Project   string `json:"project,omitempty"`
-	Changed   string `json:"changed,omitempty"`   // the change since the answer was remembered; the answer is not used then
-	Elsewhere bool   `json:"elsewhere,omitempty"` // no tool here has its name
+	Changed   string `json:"changed,omitempty"`   // change of the tool that makes the remembered answer void
+	Elsewhere bool   `json:"elsewhere,omitempty"` // no tool in this program has the name in the statement
 }
 
 func runPolicyShow(ctx context.Context, a *app) error {
@@ -300,7 +300,7 @@ func runPolicyRevoke(a *app, what []string) error {
 }
 
 // namespaceWarning returns a warning if this program runs in a user namespace, where the
-// policy may not be that of the machine; otherwise "".
+// policy may not be that of the machine; otherwise it returns "".
 func namespaceWarning() string {
 	ids := jail.UserNamespace()
 	if ids == "" {

@@ -20,13 +20,13 @@ type printer struct {
 	*transcript.Transcript
 	s *stdio
 
-	answerStream *markdown.Stream // the answer on a terminal; nil: none is being printed
-	atLineStart  bool             // the next byte of stdout starts a line
+	answerStream *markdown.Stream // the open answer on a terminal; nil: no answer is open
+	atLineStart  bool             // the next byte on stdout starts a line
 	held         strings.Builder  // the answer of this step, if stdout is not a terminal
-	writeErr     error            // first write error of stdout
+	writeErr     error            // first error of writing to stdout
 }
 
-// transcriptOptions returns the options of all transcripts on this terminal.
+// transcriptOptions returns the options that all transcripts on this terminal share.
 func (a *app) transcriptOptions() transcript.Options {
 	return transcript.Options{
 		Columns: a.s.columns, Color: a.s.color, Quiet: a.flags.quiet || a.flags.json, Verbose: a.flags.verbose, QuestionsShown: a.s.errTTY,
@@ -34,7 +34,7 @@ func (a *app) transcriptOptions() transcript.Options {
 	}
 }
 
-// showCallCommand is the command that shows a call of the newest session.
+// showCallCommand shows a call of the newest session; the number of the call follows.
 const showCallCommand = "stockade session show --call"
 
 // transcriptOptions returns the options of transcripts of this session.
@@ -51,7 +51,6 @@ func newPrinter(s *stdio, o transcript.Options) *printer {
 	return &printer{Transcript: transcript.New(o), s: s, atLineStart: true}
 }
 
-// show prints an event.
 func (p *printer) show(e session.Event) {
 	p.print(p.Show(e))
 	switch e.Type {
@@ -78,9 +77,8 @@ func (p *printer) print(parts []transcript.Part) {
 	}
 }
 
-// answer prints a piece of the answer. A terminal gets the finished rows at once. Other
-// outputs get the whole answer at the end of the step, because a piece may still become
-// void.
+// answer prints a piece of the answer. A terminal gets finished rows at once. Other outputs
+// get the whole answer at the end of the step, because it may still become void.
 func (p *printer) answer(text string) {
 	if !p.s.outTTY {
 		p.held.WriteString(text)
@@ -108,7 +106,7 @@ func (p *printer) write(text string) {
 	p.atLineStart = strings.HasSuffix(text, "\n")
 }
 
-// endLine prints the rest of the answer and ends its line.
+// endLine prints the rest of the answer, and ends its line.
 func (p *printer) endLine() {
 	p.write(terminal.EscapeControls(p.held.String()))
 	p.held.Reset()
@@ -124,8 +122,8 @@ func (p *printer) endLine() {
 	}
 }
 
-// printReplay prints past events on one stream. Answers have a mark before each line, so
-// that none can look like a row of ours.
+// printReplay prints past events on one stream. It puts a mark before each line of an answer,
+// so that no line can look like a row of ours.
 func printReplay(s *stdio, parts []transcript.Part) {
 	columns := 0
 	if s.columns != nil {
@@ -152,8 +150,8 @@ func printReplay(s *stdio, parts []transcript.Part) {
 	}
 }
 
-// printTail prints the tail of the resumed conversation. A redrawn terminal shows it as
-// it looked at the time.
+// printTail prints the tail of the resumed conversation. A redrawn terminal shows it as it
+// looked at the time.
 func (t *conversation) printTail() {
 	if t.a.ui == nil {
 		printReplay(t.a.s, t.tail)
@@ -170,7 +168,7 @@ func (t *conversation) printTail() {
 	}
 }
 
-// printCard prints the card of a call: everything about it.
+// printCard prints the card of the call with a number, which shows everything about the call.
 func printCard(s *stdio, events iter.Seq2[session.Event, error], number int, o transcript.Options) error {
 	card, err := transcript.Card(events, number, o)
 	if errors.Is(err, transcript.ErrNoCall) {
@@ -183,11 +181,9 @@ func printCard(s *stdio, events iter.Seq2[session.Event, error], number int, o t
 	return err
 }
 
-// tailRows limits the rows of a conversation that a person sees when resuming the
-// conversation.
+// tailRows limits the rows of a conversation that a person sees when resuming it.
 const tailRows = 24
 
-// readTail reads the tail of the resumed conversation.
 func (t *conversation) readTail(ctx context.Context) error {
 	st, err := t.a.door().Store(ctx)
 	if err == nil {
@@ -196,7 +192,6 @@ func (t *conversation) readTail(ctx context.Context) error {
 	return err
 }
 
-// showCall shows the card of a call of this session.
 func (t *conversation) showCall(ctx context.Context, arg string) error {
 	number := 0
 	if arg != "" {

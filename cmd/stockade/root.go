@@ -70,8 +70,8 @@ func Main(args []string, s *stdio) int {
 	return int(code)
 }
 
-// missingParts names the parts that the program lacks after `go build` alone, because they are
-// built before it. Empty: it has them all.
+// missingParts names the parts that the program lacks if only `go build` was run, because
+// other commands make them. Empty: nothing is missing.
 func missingParts(tools, helper bool) string {
 	switch {
 	case !tools && !helper:
@@ -84,12 +84,12 @@ func missingParts(tools, helper bool) string {
 	return ""
 }
 
-// output is standard output. The first failed write ends the program, because nobody
-// would get the rest of the output.
+// output is standard output. The first failed write ends the program, because nobody would get
+// the rest of the output.
 type output struct {
 	w      io.Writer
 	cancel context.CancelCauseFunc
-	used   bool // a write was tried
+	used   bool // a write was tried, even if it failed
 	err    error
 }
 
@@ -106,18 +106,17 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, o.err
 }
 
-// outputError is the error of a write to standard output.
 type outputError struct{ error }
 
 func (e *outputError) Unwrap() error { return e.error }
 
-// closedOutput replaces a standard output that was closed before the start.
+// closedOutput replaces a standard output that was closed before the start. Its writes fail.
 type closedOutput struct{}
 
 func (closedOutput) Write([]byte) (int, error) { return 0, errors.New("standard output is closed") }
 
-// jsonError prints the error of a command that has printed nothing, as JSON: a program
-// that reads JSON gets errors as JSON, too.
+// jsonError prints the error of a command that has printed nothing, as JSON: a program that
+// reads JSON also needs errors as JSON.
 func jsonError(s *stdio, err error) error {
 	if err == nil {
 		return nil
@@ -137,13 +136,13 @@ func jsonError(s *stdio, err error) error {
 	return err
 }
 
-// standalone are the commands that are created without all others: they are started most
-// often, and their error messages mention no other command. Creating all commands takes a
+// standalone are the commands that the program can create without all others: they are started
+// most often, and their error messages mention no other command. Creating all commands takes a
 // twentieth of the start time.
 var standalone = map[string]func(*app) *cobra.Command{"run": newRunCmd, "chat": newChatCmd, "call": newCallCmd, "version": newVersionCmd}
 
-// standaloneCommand returns the name of the standalone command in args, after flags that
-// all commands have. It is empty for other commands, and for --help, which lists all
+// standaloneCommand returns the name of the standalone command in args, which flags of all
+// commands may precede. It is empty for other commands, and for --help, which lists all
 // commands.
 func standaloneCommand(args []string) string {
 	for i := 0; i < len(args); i++ {
@@ -164,8 +163,8 @@ func standaloneCommand(args []string) string {
 	return ""
 }
 
-// newRootCmd returns the root command with all commands, or with the standalone command
-// only. only is empty for all.
+// newRootCmd returns the root command with the standalone command only, or with all commands
+// if only is empty.
 func newRootCmd(a *app, only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   `stockade ["PROMPT"]`,
@@ -235,7 +234,6 @@ small offline model, so that you can try it without a key.
 	return root
 }
 
-// commands returns all commands below root.
 func commands(root *cobra.Command) []*cobra.Command {
 	var out []*cobra.Command
 	for _, c := range root.Commands() {
@@ -244,8 +242,8 @@ func commands(root *cobra.Command) []*cobra.Command {
 	return out
 }
 
-// usageArgs turns wrong arguments into a usage error. For a command that only groups
-// others, it lists those.
+// usageArgs makes wrong arguments a usage error. For a command that only groups others, the
+// error lists those.
 func usageArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -280,8 +278,8 @@ func usageArgs(cmd *cobra.Command) {
 	}
 }
 
-// argLimits returns the smallest and the largest number of arguments of a command. It
-// finds them by calling check, because the error texts of check come from a library.
+// argLimits returns the smallest and the largest number of arguments that a command accepts.
+// It finds them by calling check, because the error texts of check come from a library.
 func argLimits(cmd *cobra.Command, check cobra.PositionalArgs) (minArgs, maxArgs int) {
 	const many = 8 // commands that accept so many arguments accept any number
 	for minArgs < many && check(cmd, make([]string, minArgs)) != nil {
@@ -310,9 +308,9 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return usageError(hint, "unknown command %q", word)
 }
 
-// isPrompt reports whether the arguments are a prompt without the command run. A single
-// word is not a prompt: it is probably a mistyped command, and a prompt would leave this
-// machine. "-" is standard input.
+// isPrompt reports whether the arguments are a prompt for which run was left out. A single
+// word is none: it is probably a mistyped command, and a prompt would leave this machine. "-"
+// stands for standard input.
 func isPrompt(args []string) bool {
 	return len(args) == 1 && (args[0] == "-" || len(strings.Fields(args[0])) > 1)
 }

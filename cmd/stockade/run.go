@@ -25,7 +25,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxStdin limits a prompt from standard input, in bytes.
+// maxStdin limits a prompt from standard input, in bytes; a longer one is an error.
 const maxStdin = 1 << 20
 
 func newRunCmd(a *app) *cobra.Command {
@@ -60,7 +60,6 @@ denies the file. Piped input cannot name files.
 	return cmd
 }
 
-// addTurnFlags adds the flags of the commands that ask a model.
 func addTurnFlags(cmd *cobra.Command, a *app) {
 	cmd.Annotations = trustAsk.annotation()
 	f := cmd.Flags()
@@ -73,7 +72,6 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	addGrantFlags(cmd, a)
 }
 
-// addModelFlags adds the flags that select the model.
 func addModelFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
 	f.StringVar(&a.flags.profile, "profile", "", "ask the model of this profile, see stockade help models (default: profile of the configuration, or what [model] says)")
@@ -82,8 +80,8 @@ func addModelFlags(cmd *cobra.Command, a *app) {
 	f.StringVar(&a.flags.model, "model", "", "name of the model (default: that of the profile, or model.name of the configuration)")
 }
 
-// stringsFlag is the value of a flag that may be repeated. The one of pflag allocates a
-// buffer of 4 KB to write its default, for each such flag of each command at each start.
+// stringsFlag is the value of a flag that may be repeated. That of pflag allocates 4 KB to
+// write its default, for each such flag of each command at each start.
 type stringsFlag []string
 
 func (r *stringsFlag) Set(value string) error {
@@ -95,13 +93,12 @@ func (r *stringsFlag) String() string { return "" } // the default
 
 func (r *stringsFlag) Type() string { return "stringArray" }
 
-// addLockedFlag adds the flag --locked to a command that uses the tools of a project.
 func addLockedFlag(cmd *cobra.Command, a *app) {
 	cmd.Flags().BoolVar(&a.flags.locked, "locked", false, "offer exactly those added modules that stockade.lock names, or fail")
 }
 
-// applyToolsFlag returns the part of the catalog that --tools names. An empty --tools
-// leaves no tool.
+// applyToolsFlag returns the tools of the catalog that --tools names; an empty --tools leaves
+// none.
 func (a *app) applyToolsFlag(catalog *tool.Catalog) (*tool.Catalog, error) {
 	if a.flags.tools == nil {
 		return catalog, nil
@@ -113,7 +110,6 @@ func (a *app) applyToolsFlag(catalog *tool.Catalog) (*tool.Catalog, error) {
 	return only, nil
 }
 
-// addGrantFlags adds the flags of the commands that run tools.
 func addGrantFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
 	f.Var((*stringsFlag)(&a.flags.allow), "allow", "answer a question before it is asked: TOOL, 'TOOL(ARGUMENT=VALUE)' or another rule, see stockade help policy; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
@@ -122,7 +118,7 @@ func addGrantFlags(cmd *cobra.Command, a *app) {
 	f.Var((*stringsFlag)(&a.flags.mounts), "mount", "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")
 }
 
-// readPrompt returns the prompt from the argument, from standard input, or from both.
+// readPrompt returns the prompt: the argument, standard input, or both together.
 func readPrompt(s *stdio, args []string) (string, error) {
 	fromIn := len(args) == 1 && args[0] == "-"
 	if fromIn {
@@ -149,24 +145,23 @@ func readPrompt(s *stdio, args []string) (string, error) {
 	return prompt, nil
 }
 
-// conversation is a session in which a model is asked.
+// conversation is a session in which a person asks a model.
 type conversation struct {
 	*door.Session
-	a     *app
-	lines *terminal.Lines
-	chat  bool // the person can type more prompts
-	// provider is the provider in use, from the configuration or from /model.
-	provider    door.Provider
+	a           *app
+	lines       *terminal.Lines
+	chat        bool          // a person can type further prompts
+	provider    door.Provider // provider in use, from the configuration or from /model
 	tools       toolset
-	ranCommands []agent.Attachment // commands that the person has run since the last turn, for the next prompt
-	tail        []transcript.Part  // tail of the resumed conversation
-	priorCalls  int                // number of calls of the session before it was resumed
-	printer     *printer           // nil before the first turn
+	ranCommands []agent.Attachment // commands of the person since the last turn, for the next prompt
+	tail        []transcript.Part  // end of the resumed conversation, for printTail
+	priorCalls  int                // number of calls in the session before it was resumed
+	printer     *printer           // printer of the last turn; nil before the first turn
 
-	instructions instructions.File // instructions that were last mentioned to the person
+	instructions instructions.File // AGENTS.md as it was when a note last mentioned it
 }
 
-// openConversation opens a session, or a new one if id is empty.
+// openConversation opens the session with an id, or a new session if id is empty.
 func openConversation(ctx context.Context, a *app, id string) (*conversation, error) {
 	found, err := a.findTools(ctx)
 	if err != nil {
@@ -212,8 +207,8 @@ func openConversation(ctx context.Context, a *app, id string) (*conversation, er
 	return t, err
 }
 
-// show runs a turn and prints its events. typed is the part of the prompt in which files
-// may be mentioned.
+// show runs a turn and prints its events. typed is the part of the prompt in which a person
+// may mention files.
 func (t *conversation) show(ctx context.Context, prompt, typed string) error {
 	end, err := t.render(t.ask(ctx, prompt, typed))
 	if errors.Is(err, errInterrupted) { // interrupted before the turn, while its files were read
@@ -229,14 +224,13 @@ func (t *conversation) show(ctx context.Context, prompt, typed string) error {
 	return &exitErr{code: exitNobodyToAsk}
 }
 
-// showShell runs a command of the person and prints its events.
 func (t *conversation) showShell(ctx context.Context, command string) error {
 	_, err := t.render(t.shell(ctx, command))
 	t.noteDenied()
 	return err
 }
 
-// render shows events, or prints them as JSON, and returns the end of the turn.
+// render shows events, or prints them as JSON for --json, and returns the end of the turn.
 func (t *conversation) render(events iter.Seq2[session.Event, error]) (end session.TurnEnded, _ error) {
 	a := t.a
 	if a.ui != nil {
@@ -274,8 +268,8 @@ func (t *conversation) render(events iter.Seq2[session.Event, error]) (end sessi
 	return r.Ended(), r.writeErr
 }
 
-// noteDenied prints notes about the calls that were denied because nobody could be asked.
-// It reports whether there are any.
+// noteDenied prints notes about calls that were denied because nobody could be asked. It
+// returns false if there are none.
 func (t *conversation) noteDenied() bool {
 	denied := t.a.denyAll.takeDenied()
 	for _, c := range denied {
@@ -284,8 +278,7 @@ func (t *conversation) noteDenied() bool {
 	return denied != nil
 }
 
-// endError returns the error of a turn that ended without an answer; nil if it was
-// answered.
+// endError returns the error of a turn that ended without an answer; nil: there is an answer.
 func (t *conversation) endError(end session.TurnEnded) error {
 	goOn := "go on with `stockade session resume " + t.Log.ID() + "`"
 	if t.chat {
@@ -328,8 +321,8 @@ func (t *conversation) endError(end session.TurnEnded) error {
 	return errors.New(end.Error)
 }
 
-// runTurn runs one turn of a session, or of a new one if id is empty. Files may be
-// mentioned in args, but not in standard input.
+// runTurn runs one turn of the session with an id, or of a new session if id is empty. A
+// person may mention files in args, but not in standard input.
 func runTurn(ctx context.Context, a *app, id, prompt string, args []string) error {
 	if a.drawsInPlace() {
 		a.ui = tui.New()

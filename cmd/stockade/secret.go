@@ -132,7 +132,6 @@ func (a *app) readSecret(ctx context.Context, name string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
-// secretError adds a hint about the remedy to the error of a store.
 func secretError(a *app, err error) error {
 	exit := &exitErr{code: exitError, message: err.Error()}
 	switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/secret"
 )
 
-// vault returns the stores of secrets. It does not open them yet. anew allows a
-// passphrase to be set for a file that does not exist yet.
+// vault returns the stores of secrets, which are opened on first use. anew permits setting a
+// passphrase for a file that does not exist yet.
 func (a *app) vault(anew bool) *secret.Vault {
 	if a.secrets == nil {
 		a.secrets = secret.NewVault(secret.NewKeyring(a.Dirs.KeyringNames()), a.secretsFile(anew), a.redactor)
@@ -29,8 +29,8 @@ func (a *app) secretsFile(anew bool) *secret.File {
 	})
 }
 
-// askPassphrase asks on the terminal. It may only be called before turns: during a turn,
-// another question may be open.
+// askPassphrase asks for a passphrase on the terminal; anew: for a new one. It may only be
+// called before turns: during a turn, another question may be open.
 func (a *app) askPassphrase(ctx context.Context, anew bool) ([]byte, error) {
 	if a.flags.json || a.noPassphrase.Load() {
 		return nil, fmt.Errorf("%w: nobody can be asked now", secret.ErrUnavailable)
@@ -55,8 +55,8 @@ func (a *app) askPassphrase(ctx context.Context, anew bool) ([]byte, error) {
 	return []byte(first), err
 }
 
-// terminal returns the terminal for questions before turns. Output to it passes the
-// redactor. The caller must call done; ok is false if there is no terminal.
+// terminal returns the terminal for questions before turns. Output to it passes the redactor.
+// The caller must call done. ok is false if there is no terminal.
 func (a *app) terminal() (in *os.File, out io.Writer, done func(), ok bool) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -65,9 +65,8 @@ func (a *app) terminal() (in *os.File, out io.Writer, done func(), ok bool) {
 	return tty, messageWriter{a.redactor.Writer(tty)}, func() { _ = tty.Close() }, true
 }
 
-// readHidden reads a line from a terminal without echo. Afterwards the terminal echoes
-// again, whatever the outcome. Pasted text after the line is dropped: the shell would
-// show and run it.
+// readHidden reads a line from a terminal without echo. Before it returns, it turns the echo
+// on again. It drops pasted text after the line: the shell would show and run it.
 func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) (string, error) {
 	fd := int(in.Fd())
 	state, err := term.GetState(fd)
@@ -92,8 +91,8 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	return text, err
 }
 
-// readOrCancel calls read and waits for its end or the end of ctx. A read from a terminal
-// cannot be cancelled: it stays behind.
+// readOrCancel calls read and waits until it has returned or ctx has ended. A read from a
+// terminal cannot be cancelled: its goroutine stays behind.
 func readOrCancel(ctx context.Context, read func() (string, error)) (string, error) {
 	var (
 		line string
@@ -112,7 +111,7 @@ func readOrCancel(ctx context.Context, read func() (string, error)) (string, err
 	}
 }
 
-// redact makes all output pass through a redactor.
+// redact makes all output of the program pass through a redactor.
 func (s *stdio) redact(r *redact.Redactor) {
 	s.redactor = r
 	out := r.Writer(s.out)
@@ -120,7 +119,7 @@ func (s *stdio) redact(r *redact.Redactor) {
 	s.err = messageWriter{r.Writer(s.err)}
 }
 
-// messageWriter is a writer that receives whole messages and holds nothing back.
+// messageWriter passes each write on at once, as a whole message.
 type messageWriter struct{ w *redact.Writer }
 
 func (m messageWriter) Write(p []byte) (int, error) {

@@ -112,7 +112,7 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 }
 
 // showAttacks prints the results of attacks, and returns the error with which the program
-// ends. left maps the areas that were not attacked to the reason.
+// ends. left has the areas that were not attacked, each with the reason.
 func showAttacks(a *app, results []selftest.Result, took time.Duration, tier policy.Tier, left map[selftest.Area]string, missing string) (err error) {
 	if a.flags.json {
 		err = attacksJSON(a.s, results)
@@ -217,12 +217,12 @@ func attacksTable(s *stdio, results []selftest.Result, took time.Duration, tier 
 	return err
 }
 
-// newAttacksTable returns a section of the table, with its own column widths.
+// newAttacksTable returns an empty section of the table. Each section has its column widths.
 func newAttacksTable() *table.Table {
 	return table.New(table.Fixed(""), table.Fixed(""), table.Text(""))
 }
 
-// attackRow is a row of the table. Name is its name in the table.
+// attackRow is a row of the table. Name is the attack's name in the row.
 type attackRow struct {
 	selftest.Result
 	Name string
@@ -264,8 +264,7 @@ func verdict(r selftest.Result) string {
 	return "FAIL"
 }
 
-// attackJSON is an attack in the output of `selftest --json`. It is a documented
-// contract.
+// attackJSON is an attack in the output of `selftest --json`, a documented contract.
 type attackJSON struct {
 	Name       string `json:"name"`
 	Area       string `json:"area"`

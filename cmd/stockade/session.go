@@ -67,7 +67,7 @@ Single calls (stockade call) are not conversations.`,
 	return cmd
 }
 
-// sessionArgHelp is part of the help of each command with an argument SESSION.
+// sessionArgHelp is a part of the help of each command with the argument SESSION.
 const sessionArgHelp = `SESSION is an id, the beginning of one, or "last": the session that was added to
 last, in whatever directory. It may be a single call (stockade call).`
 
@@ -136,7 +136,7 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
 	return a.s.table(w)
 }
 
-// isSingleCall reports whether a session is a `stockade call` and not a conversation.
+// isSingleCall reports whether a session is that of a `stockade call`, and no conversation.
 func isSingleCall(i session.Info) bool { return i.Title == "" && i.Turns == 0 }
 
 func runSessionShow(ctx context.Context, a *app, prefix string, call int, files bool) error {
@@ -209,9 +209,9 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	return runTurn(ctx, a, id, prompt, typed)
 }
 
-// lastConversation returns the id of the newest conversation in the directory work.
-// Conversations of other directories are left out, even newer ones, because the next
-// prompt goes into the conversation.
+// lastConversation returns the id of the newest conversation in the directory work. It ignores
+// conversations of other directories, even newer ones, because the next prompt goes into the
+// conversation.
 func lastConversation(ctx context.Context, st session.Store, work string) (string, error) {
 	infos, err := st.Sessions(ctx) // newest first
 	if err != nil {
@@ -226,8 +226,8 @@ func lastConversation(ctx context.Context, st session.Store, work string) (strin
 		hint: "`stockade session list` shows those of all directories; `stockade session resume SESSION` goes on with one where it began"}
 }
 
-// wrapChainError returns the error for a session that cannot be resumed because its log
-// was changed. It returns other errors unchanged.
+// wrapChainError returns the error for a session that cannot be resumed because somebody
+// changed its log. It returns other errors unchanged.
 func wrapChainError(id string, err error) error {
 	if broken, ok := errors.AsType[*session.ChainError](err); ok {
 		return &exitErr{code: exitError, message: fmt.Sprintf("session %s cannot be resumed: its log was changed: %v", terminal.Line(id), broken),
@@ -292,8 +292,8 @@ type openCallJSON struct {
 	Tool    string `json:"tool"`
 }
 
-// runAuditVerify reads the log without opening the store, because the store would give
-// results to open calls first.
+// runAuditVerify reads the log without opening the store, because opening it would give
+// results to open calls.
 func runAuditVerify(ctx context.Context, a *app, args []string) error {
 	v, err := sqlite.Verify(ctx, a.Dirs.Sessions(), strings.Join(args, ""))
 	what := "log"

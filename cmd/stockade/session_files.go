@@ -26,8 +26,8 @@ type taskJSON struct {
 	Content string `json:"content"`
 }
 
-// tasksIn returns the tasks among the data that the tools of a session have stored, in
-// the order of their creation.
+// tasksIn returns the tasks in the data that the tools of a session have stored, in the order
+// in which they were added.
 func tasksIn(contents []toolstore.Listing) []taskJSON {
 	tasks := []taskJSON{}
 	for _, c := range contents {
@@ -50,7 +50,6 @@ func (t taskJSON) number() int {
 	return n
 }
 
-// showTasks prints a list of tasks.
 func showTasks(s *stdio, tasks []taskJSON) {
 	done := 0
 	for _, t := range tasks {
@@ -75,7 +74,6 @@ func showTasks(s *stdio, tasks []taskJSON) {
 	fmt.Fprintf(s.out, "%d of %s done\n", done, humanize.Plural(len(tasks), "task"))
 }
 
-// tasks shows the tasks of the session.
 func (t *conversation) tasks(context.Context, string) error {
 	tasks := tasksIn(t.Tools.StoreContents())
 	if len(tasks) == 0 {
@@ -86,17 +84,16 @@ func (t *conversation) tasks(context.Context, string) error {
 	return nil
 }
 
-// filesJSON is the output of `session show --files --json`.
 type filesJSON struct {
 	Files []undo.File `json:"files"`
-	// Unrecorded is the number of calls that may have changed files without a record in
-	// the log.
+	// Unrecorded is the number of calls that may have changed files, but have no record of
+	// changes in the log.
 	Unrecorded int            `json:"unrecorded_calls"`
 	Kept       []toolDataJSON `json:"kept"`
 	Tasks      []taskJSON     `json:"tasks"`
 }
 
-// toolDataJSON is the data that one module has stored.
+// toolDataJSON describes the data that one module has stored in the session.
 type toolDataJSON struct {
 	Module string   `json:"module"`
 	Owner  string   `json:"owner"`
@@ -139,7 +136,7 @@ func runSessionFiles(ctx context.Context, a *app, st session.Store, id string) e
 	return a.showFiles(out, work)
 }
 
-// maxFileRows limits the files shown to a person; --json has all of them.
+// maxFileRows limits the files shown to a person; others are counted, and --json has them.
 const maxFileRows = 1000
 
 func (a *app) showFiles(out filesJSON, work string) error {

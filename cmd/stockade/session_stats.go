@@ -83,8 +83,8 @@ func runSessionStats(ctx context.Context, a *app, prefix string, some bool, days
 	return err
 }
 
-// countSessions counts the events of sessions. It shows its progress if that takes more
-// than a second.
+// countSessions counts the events of sessions. If that takes more than a second, it shows its
+// progress.
 func (a *app) countSessions(ctx context.Context, st session.Store, counter *stats.Counter, infos []session.Info) error {
 	total := 0
 	for _, i := range infos {
@@ -111,7 +111,6 @@ func (a *app) countSessions(ctx context.Context, st session.Store, counter *stat
 	return nil
 }
 
-// stats shows the statistics of this session.
 func (t *conversation) stats(ctx context.Context, _ string) error {
 	st, err := t.a.door().Store(ctx)
 	if err != nil {
@@ -130,16 +129,16 @@ func (t *conversation) stats(ctx context.Context, _ string) error {
 	return err
 }
 
-// statsJSON is the output of `session stats --json`. It is a documented contract.
+// statsJSON is the output of `session stats --json`, a documented contract.
 type statsJSON struct {
 	Sessions   int                       `json:"sessions"`
 	Events     int                       `json:"events"`
-	Deleted    int                       `json:"deleted_bodies"` // events with deleted bodies; they are not counted elsewhere
+	Deleted    int                       `json:"deleted_bodies"` // events with deleted bodies, not counted elsewhere
 	From       *time.Time                `json:"from,omitempty"` // time of the first event
 	To         *time.Time                `json:"to,omitempty"`   // time of the last event
 	Turns      int                       `json:"turns"`          // number of turns that were started
-	Ended      map[session.EndReason]int `json:"ended"`          // turns by the reason in turn.ended
-	DurationMS int64                     `json:"duration_ms"`    // of the ended turns together
+	Ended      map[session.EndReason]int `json:"ended"`          // number of turns by the reason of their end
+	DurationMS int64                     `json:"duration_ms"`    // duration of all turns that have ended, together
 	Calls      callsJSON                 `json:"calls"`
 	Tools      []toolCallsJSON           `json:"tools"`
 	Requests   requestsJSON              `json:"requests"`
@@ -163,9 +162,9 @@ type toolCallsJSON struct {
 }
 
 type requestsJSON struct {
-	Number    int       `json:"number"` // number of answered requests
+	Number    int       `json:"number"` // number of requests with an answer
 	Restarts  int       `json:"restarts"`
-	Failed    int       `json:"failed"` // turns that ended because the provider failed
+	Failed    int       `json:"failed"` // number of turns that ended because the provider failed
 	Usage     llm.Usage `json:"usage"`
 	Cost      *float64  `json:"cost,omitempty"`
 	MedianMS  int64     `json:"median_ms"`
@@ -204,7 +203,8 @@ func statsOf(s stats.Stats) statsJSON {
 	return out
 }
 
-// statsRows limits the tools, and the models, in the picture.
+// statsRows limits the number of tools, and that of models, in the picture; the others are
+// counted.
 const statsRows = 20
 
 // statsPicture draws the statistics in 80 columns, with bars for the shares of tools and
@@ -352,7 +352,7 @@ func shortDuration(d time.Duration) string {
 	return fmt.Sprintf("%.1f h", d.Hours())
 }
 
-// share draws a bar for the share n/total.
+// share draws a bar of columns columns for the share n/total.
 func share(n, total float64, columns int) string {
 	const fine = 1e6
 	if total <= 0 {

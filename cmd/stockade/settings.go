@@ -14,16 +14,15 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// Variables for tests: the place of the administrator's policy, and a function that
-// returns the home directory of the user's account. If accountHome is nil, the system is
-// asked.
+// Tests replace these: the place of the administrator's policy, and the function that returns
+// the home directory of the user's account (nil: the system is asked).
 var (
 	adminPolicyPlace = policyfile.Administrator
 	accountHome      func() string
 )
 
-// loadConfig reads the settings for this workspace. If the command may ask, a person is
-// asked about a file of the workspace that requests more than it may set.
+// loadConfig reads the settings for this workspace. If a file of the workspace requests more
+// than it may set, the person is asked about the file, if the command may ask.
 func (a *app) loadConfig(ctx context.Context) error {
 	opts := settings.Options{
 		Env: a.s.env, Workspace: a.Workspace, Deny: a.flags.deny, Warn: a.warn, SkipTrustWarning: a.trust == trustSkip,
@@ -46,9 +45,9 @@ func (a *app) loadConfig(ctx context.Context) error {
 	return nil
 }
 
-// checkVariables warns of environment variables with our prefix that nothing reads. Only
-// a variable whose name resembles a known one is an error, because other programs may set
-// the rest.
+// checkVariables warns of environment variables with our prefix that nothing reads. If the
+// name of such a variable resembles a known one, it returns an error; the others may belong to
+// other programs.
 func (a *app) checkVariables(environ []string) error {
 	const prefix = "STOCKADE_"
 	known := []string{strings.TrimPrefix(settings.DenyVariable, prefix), "MODEL_TOKEN"} // of `model serve`
@@ -80,9 +79,9 @@ func (a *app) warn(text, hint string) {
 	}
 }
 
-// checkRuleNames checks rules that can never match because of their spelling. Such a rule
+// checkRuleNames looks for rules that can never match because of their spelling. Such a rule
 // in a flag or a variable is an error. In a file it is a warning, because a file may name
-// tools of modules that are not installed here.
+// tools of modules that are not installed here. warned is the number of warnings.
 func (a *app) checkRuleNames(catalog *tool.Catalog) (warned int, err error) {
 	known := []*tool.Catalog{catalog}
 	if builtin, err := registry.Builtin(); err == nil { // a build without tools cannot compare names
@@ -106,8 +105,8 @@ func (a *app) checkRuleNames(catalog *tool.Catalog) (warned int, err error) {
 	return warned, nil
 }
 
-// checkToolsOff checks tools.off for names that belong to no tool and no module. Such a
-// name is an error in a variable, and a warning in a file.
+// checkToolsOff looks for names in tools.off that no tool and no module has. Such a name is an
+// error in a variable, and a warning in a file.
 func (a *app) checkToolsOff(catalog *tool.Catalog) error {
 	if len(a.Ceiling.DisabledNames) == 0 {
 		return nil
@@ -142,5 +141,5 @@ func (a *app) checkToolsOff(catalog *tool.Catalog) error {
 	return nil
 }
 
-// remember stores an answer of the scope "always" or "project".
+// remember stores an answer whose scope is "always" or "project".
 func (a *app) remember(r policy.Rule) error { return a.Dirs.Remember(r, a.redactor.Text) }

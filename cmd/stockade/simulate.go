@@ -19,13 +19,12 @@ type simulatedJSON struct {
 	Call    string             `json:"call"`
 	Turn    int                `json:"turn,omitempty"`
 	Tool    string             `json:"tool"`
-	Was     string             `json:"was"`              // effect at the time; empty: there was no decision
+	Was     string             `json:"was"`              // effect when the call was made; empty: no decision
 	Answer  *bool              `json:"answer,omitempty"` // the person's answer; nil: nobody was asked
 	Now     policy.Explanation `json:"now"`
 	Changed bool               `json:"changed"`
 }
 
-// effectUnknown is the effect of a call that cannot be decided.
 const effectUnknown = "unknown"
 
 func runPolicySimulate(ctx context.Context, a *app, prefix string, files []string) error {
@@ -103,7 +102,6 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	return nil
 }
 
-// mountsOf returns the mounts at the start of a session.
 func mountsOf(began session.Started) (mounts []policy.Mount) {
 	for _, text := range began.Mounts {
 		dir, write := strings.CutSuffix(text, ":rw")
@@ -112,7 +110,7 @@ func mountsOf(began session.Started) (mounts []policy.Mount) {
 	return mounts
 }
 
-// useRuleFiles replaces the user's own policy by files.
+// useRuleFiles uses files in the place of the user's own policy.
 func (a *app) useRuleFiles(files []string) error {
 	if len(files) == 0 {
 		return nil

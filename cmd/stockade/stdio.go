@@ -19,25 +19,23 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// stdio holds the streams of the program, and its knowledge of the terminal. Results go
-// to out, everything else goes to err.
+// stdio holds the streams of the program, and facts about the terminal. Results go to out,
+// everything else goes to err.
 type stdio struct {
-	in  *os.File
-	out io.Writer
-	err io.Writer
-	// flush writes the text that out holds back; nil: it holds back nothing.
-	flush func() error
-	// redactor removes secrets from messages. It runs before they are laid out, because a
-	// line break could hide a secret. Nil: no secrets are known.
+	in    *os.File
+	out   io.Writer
+	err   io.Writer
+	flush func() error // writes text that out holds back; nil: out holds nothing back
+	// redactor removes secrets from messages before they are laid out, because a line break
+	// could hide a secret. Nil: no secrets are known.
 	redactor *redact.Redactor
 
 	inTTY, outTTY, errTTY bool
 	color                 bool // colours on stderr
-	// columns returns the current width of the terminal of stderr; 0: stderr is not a
-	// terminal.
+	// columns returns the present width of the terminal of stderr; 0: stderr is no terminal.
 	columns func() int
-	// outColumns returns the current width of the terminal of stdout. Nil, or a result of
-	// 0: stdout is not a terminal.
+	// outColumns returns the present width of the terminal of stdout; 0, or a nil outColumns:
+	// stdout is no terminal.
 	outColumns func() int
 	env        func(string) string
 }
@@ -56,7 +54,7 @@ func osStdio() *stdio {
 	return s
 }
 
-// columnsNow returns a function for the current width of a file: 0 if it is not a
+// columnsNow returns a function that returns the present width of a file: 0 if the file is no
 // terminal, and 80 for a terminal that does not report its width.
 func columnsNow(f *os.File, tty bool) func() int {
 	return func() int {
@@ -68,8 +66,8 @@ func columnsNow(f *os.File, tty bool) func() int {
 	}
 }
 
-// width returns the width for a list on stdout. It is 80 if stdout is not a terminal or a
-// very narrow one.
+// width returns the width for a list on stdout. It is 80 if stdout is no terminal, or a very
+// narrow one.
 func (s *stdio) width() int {
 	const least, small = 60, 80
 	if s.outColumns == nil || s.outColumns() < least {
@@ -81,8 +79,7 @@ func (s *stdio) width() int {
 // outColor reports whether output on stdout has colours.
 func (s *stdio) outColor() bool { return s.outTTY && s.colors() }
 
-// table prints a table that fits the terminal. If stdout is not a terminal, no cell is
-// shortened.
+// table prints a table in the width of the terminal; without one, no cell is shortened.
 func (s *stdio) table(t *table.Table) error {
 	columns := 0
 	if s.outTTY && s.outColumns != nil {
@@ -91,10 +88,10 @@ func (s *stdio) table(t *table.Table) error {
 	return t.Write(s.out, columns)
 }
 
-// colors reports whether output on a terminal has colours.
+// colors reports whether output to a terminal has colours.
 func (s *stdio) colors() bool { return s.env("NO_COLOR") == "" && s.env("TERM") != "dumb" }
 
-// flushOut writes the text that out holds back because it may begin a secret.
+// flushOut writes text that out holds back because it may be the beginning of a secret.
 func (s *stdio) flushOut() error {
 	if s.flush == nil {
 		return nil
@@ -102,7 +99,6 @@ func (s *stdio) flushOut() error {
 	return s.flush()
 }
 
-// interactive reports whether a person can be asked.
 func (s *stdio) interactive() bool { return s.inTTY && s.errTTY }
 
 // piped reports whether standard input is a pipe or a file that is not empty.
@@ -130,18 +126,17 @@ func (s *stdio) message(before, format string, args ...any) {
 	}
 }
 
-// quotedCommand matches a command in a message, clauses matches the clauses, which end
-// with a semicolon, and messageWords matches words with the blanks before them.
+// quotedCommand matches a command in a message. clauses matches clauses, which end with a
+// semicolon. messageWords matches words, each with the blanks before it.
 var (
 	quotedCommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("`[^`]*`") })
 	clauses       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?:`[^`]*`|[^;`]|`)+;?|;") })
 	messageWords  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(" *(?:`[^`]*`|[^ `]|`)+| +$") })
 )
 
-// wrapMessage breaks a line of a message between words. A quoted command stays whole,
-// because a person may copy it, even if it is longer than a row: a terminal joins the
-// rows that it has broken itself. A clause with a command without quotation marks stays
-// whole, too.
+// wrapMessage breaks a line of a message between words. A quoted command stays whole, because
+// a person may copy it, even if it is longer than a row: a terminal joins the rows that it has
+// broken itself. A clause that has a command without quotation marks stays whole, too.
 func wrapMessage(line string, columns int) (rows []string) {
 	if columns < 20 || terminal.Width(line) <= columns {
 		return []string{line}
@@ -166,11 +161,10 @@ func wrapMessage(line string, columns int) (rows []string) {
 	return append(rows, row)
 }
 
-// hanging precedes each line of a message after the first line. Without it, the line
-// could look like a message by itself.
+// hanging stands before each line of a message after the first. Without it, the line could
+// look like another message.
 const hanging = "     "
 
-// printJSON prints a value as JSON with indentation.
 func printJSON(s *stdio, v any) error {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -156,7 +156,7 @@ func runToolInfo(ctx context.Context, a *app, name string, ask, schema bool) err
 	return nil
 }
 
-// toolGroups are the subcommands of tool, in the groups of the help.
+// toolGroups lists the subcommands of tool in the groups that the help has.
 var toolGroups = []struct {
 	title    string
 	commands []string
@@ -167,8 +167,8 @@ var toolGroups = []struct {
 	{"Make and share:", []string{"new", "build", "test", "describe", "pack", "key", "sign", "push"}},
 }
 
-// completions returns functions that complete the names of added modules and tools, by
-// command. They read the index only, and report no errors.
+// completions returns functions that complete the names of added modules and tools; the key is
+// the command. They read only the index, and report no errors.
 func (a *app) completions() map[string]cobra.CompletionFunc {
 	added := func(of func(store.Record) []string) cobra.CompletionFunc {
 		return func(_ *cobra.Command, args []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
@@ -247,7 +247,7 @@ compiled only with --large. Later calls of it then find it compiled.`,
 type toolset struct {
 	availableTools
 	ceiling policy.Ceiling
-	denied  map[string]policy.Explanation // denials by the name of the tool; nil: not known
+	denied  map[string]policy.Explanation // decisions that deny all calls of a tool, by its name; nil: unknown
 }
 
 func newToolset(ctx context.Context, a *app) (toolset, error) {
@@ -269,8 +269,8 @@ func newToolset(ctx context.Context, a *app) (toolset, error) {
 	return t, err
 }
 
-// denialReason returns the reason and the layer that deny all calls of a tool; empty if
-// no layer does.
+// denialReason returns a text with the reason and the layer that deny all calls of a tool. It
+// is empty if no layer denies them.
 func (t toolset) denialReason(e *tool.Entry) string {
 	x, ok := t.denied[e.Name]
 	if !ok {
@@ -279,11 +279,10 @@ func (t toolset) denialReason(e *tool.Entry) string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", x.Reason, x.Source, x.Origin))
 }
 
-// enabled returns the tools that are not switched off.
 func (t toolset) enabled() []*tool.Entry { return t.bySwitch("") }
 
-// bySwitch returns the tools that one of the keys has switched off; the key "" stands for
-// tools that are on.
+// bySwitch returns the tools that one of the setting keys has switched off. The key "" stands
+// for tools that are on.
 func (t toolset) bySwitch(keys ...string) (out []*tool.Entry) {
 	for _, e := range t.Entries() {
 		if slices.Contains(keys, t.ceiling.SwitchedOff(e)) {
@@ -293,7 +292,7 @@ func (t toolset) bySwitch(keys ...string) (out []*tool.Entry) {
 	return out
 }
 
-// maxCell limits the width of a column of a list if only its longest cells need more.
+// maxCell limits the width that a long cell of a list gives its column, in columns.
 const maxCell = 24
 
 func (t toolset) list(s *stdio) error {
@@ -343,7 +342,7 @@ func (t toolset) list(s *stdio) error {
 	return listAdded(s, t.added)
 }
 
-// commandDecision returns the decision about an ordinary command in the workspace.
+// commandDecision returns the policy's decision about an ordinary command in the workspace.
 func (t toolset) commandDecision(a *app, e *tool.Entry) (x policy.Explanation, err error) {
 	mounts, err := a.workspaceMounts()
 	if err != nil {
@@ -360,8 +359,8 @@ func (t toolset) commandDecision(a *app, e *tool.Entry) (x policy.Explanation, e
 	return p.Decide(tool.Call{Tool: e.Name, Args: args, Caller: tool.CallerAgent, Cwd: a.Workspace}, e, policy.Facts{}).Explain(), nil
 }
 
-// deniedTools returns the tools of which the model cannot make any successful call, with
-// the decision of the layer that denies them.
+// deniedTools returns the tools with which the model cannot make any successful call, each
+// with the decision of the layer that denies it.
 func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Explanation, error) {
 	p, err := a.newPolicy(catalog, nil)
 	if err != nil {
@@ -388,11 +387,11 @@ type toolJSON struct {
 	Digest       string            `json:"digest"`
 	Parameters   json.RawMessage   `json:"parameters"`
 	Doc          *tool.Doc         `json:"doc,omitempty"` // nil: the tool has no documentation
-	Off          string            `json:"off,omitempty"` // reason why it is not offered; empty: it is offered
-	*addedJSON                     // nil: a built-in tool
+	Off          string            `json:"off,omitempty"` // reason why the tool is not offered; empty: it is offered
+	*addedJSON                     // nil for a built-in tool
 }
 
-// infoJSON prints a tool, or the tools of an added module.
+// infoJSON prints one tool, or all tools of an added module, as JSON.
 func (t toolset) infoJSON(s *stdio, name string) error {
 	_, isModule := t.module(name)
 	_, isTool := t.Find(name)
@@ -404,8 +403,8 @@ func (t toolset) infoJSON(s *stdio, name string) error {
 	return t.listJSON(s, func(tool, module string) bool { return tool == name || !isTool && module == name })
 }
 
-// listJSON prints the tools for which wanted is true: offered tools, and added tools even
-// if they are not offered.
+// listJSON prints the tools for which wanted returns true, as JSON: tools that are offered,
+// and also added tools that are not.
 func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error {
 	added := map[*tool.Entry]*addedJSON{}
 	shown := t.bySwitch("", policy.OffKey)
@@ -434,7 +433,6 @@ func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error
 	return printJSON(s, out)
 }
 
-// schema prints the schema of a tool's arguments.
 func (t toolset) schema(s *stdio, name string) error {
 	e, ok := t.Find(name)
 	if _, added, isAdded := t.addedTool(name); isAdded {
@@ -446,7 +444,7 @@ func (t toolset) schema(s *stdio, name string) error {
 	return printJSON(s, e.Parameters)
 }
 
-// addedTool returns an added tool, even if it is not offered.
+// addedTool returns an added tool and its module, even if the tool is not offered.
 func (t toolset) addedTool(name string) (m registry.AddedModule, found registry.AddedTool, ok bool) {
 	for _, m := range t.added {
 		if i := slices.IndexFunc(m.Tools, func(of registry.AddedTool) bool { return of.Name == name }); i >= 0 {
@@ -502,10 +500,9 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	return nil
 }
 
-// maxShownName limits the characters of a name in a message.
+// maxShownName limits the characters of a name in a message; the rest is cut.
 const maxShownName = 200
 
-// noToolError returns the error for a tool that does not exist.
 func noToolError(catalog *tool.Catalog, name string) error {
 	hint := "`stockade tool list` shows the tools"
 	if near := catalog.Nearest(name); near != "" {
@@ -514,7 +511,8 @@ func noToolError(catalog *tool.Catalog, name string) error {
 	return usageError(hint, "there is no tool %q", humanize.Clip(name, maxShownName))
 }
 
-// snapshotText describes the start of each call of a tool, on which its cost depends.
+// snapshotText describes the state in which each call of a tool starts, which decides its
+// cost.
 func snapshotText(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {
 		return "each starts with a new instance, which is slow: " + b.Why

@@ -22,7 +22,6 @@ const referenceHelp = `REF is one of
   https://example.com/weather.wasm   a download
   oci://HOST/REPOSITORY:TAG          a registry; @sha256:HEX pins what is meant`
 
-// addOptions are the flags of `tool add`.
 type addOptions struct {
 	as       string
 	describe string
@@ -30,8 +29,8 @@ type addOptions struct {
 	allow    allowFlags
 }
 
-// reviewedYes holds the flags --yes and --sha256: the yes of a script, with the hash of
-// the module that was reviewed.
+// reviewedYes holds the flags --yes and --sha256: the yes of a script, and the hash of the
+// module that was reviewed.
 type reviewedYes struct {
 	yes    bool
 	sha256 string
@@ -42,10 +41,8 @@ func (o *reviewedYes) add(cmd *cobra.Command, yes, what string) {
 	cmd.Flags().StringVar(&o.sha256, "sha256", "", "with --yes: the SHA-256 of the "+what+" that was reviewed, in hex")
 }
 
-// isIncomplete reports whether only one of the two flags is set.
 func (o reviewedYes) isIncomplete() bool { return o.yes != (o.sha256 != "") }
 
-// matches reports whether digest is that of the reviewed module.
 func (o reviewedYes) matches(digest string) bool {
 	return strings.EqualFold(strings.TrimPrefix(o.sha256, "sha256:"), digest)
 }
@@ -130,8 +127,8 @@ func (a *app) showCard(w io.Writer, r *registry.Review) {
 	fmt.Fprint(w, card{review: r, width: 80, work: a.Workspace}.short())
 }
 
-// askAdd asks whether to add a module, and stores its allowance in the record. If the
-// answer is not yes, it returns an error.
+// askAdd asks whether to add a module, and stores its allowance in the record. If the person
+// does not say yes, it returns an error.
 func (a *app) askAdd(ctx context.Context, r *registry.Review, o addOptions, ref string) error {
 	in, out, done, ok := a.terminal()
 	if !ok || a.flags.json {
@@ -166,8 +163,8 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, o addOptions, ref 
 	return nil
 }
 
-// addCommand returns the command line that adds the reviewed module without a question,
-// with the same flags.
+// addCommand returns the command line that adds the reviewed module without a question, with
+// the flags in o.
 func (a *app) addCommand(r *registry.Review, ref string, o addOptions) string {
 	describe := ""
 	if word, ok := shellword.Quote(ref); ok {
@@ -179,8 +176,8 @@ func (a *app) addCommand(r *registry.Review, ref string, o addOptions) string {
 	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s %s", r.Record.OriginalDigest(), asNameFlag(r.Record), describe, o.allow, a.fetchFlags(), ref)
 }
 
-// asNameFlag returns " --as NAME" for a module that is stored under another name than its
-// own; "" for others.
+// asNameFlag returns " --as NAME" for a module that is stored under another name than that in
+// its manifest; otherwise "".
 func asNameFlag(r store.Record) string {
 	if r.Name == r.Manifest.Name {
 		return ""
@@ -188,8 +185,7 @@ func asNameFlag(r store.Record) string {
 	return " --as " + r.Name
 }
 
-// fetchFlags returns the flags --large and --allow-net as they were given, each with a
-// blank before it.
+// fetchFlags returns the given flags --large and --allow-net as text, each after a blank.
 func (a *app) fetchFlags() (out string) {
 	if a.flags.large {
 		out = " --large"
@@ -200,7 +196,6 @@ func (a *app) fetchFlags() (out string) {
 	return out
 }
 
-// addModule adds a module after a yes, and prints a message.
 func (a *app) addModule(r *registry.Review) error {
 	if err := registry.Save(a.moduleStore(), r); err != nil {
 		return err

@@ -18,10 +18,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// describer adds a description to a module.
 type describer = func(context.Context, *tool.Module) (*tool.Module, error)
 
-// loadDescriber reads a description file; nil if file is empty.
+// loadDescriber reads a description file. It returns nil if file is empty.
 func (a *app) loadDescriber(file string) (describer, error) {
 	if file == "" {
 		return nil, nil
@@ -39,8 +38,8 @@ func (a *app) loadDescriber(file string) (describer, error) {
 	}, nil
 }
 
-// keepDescription returns a describer that copies the description of an added module to
-// its next version.
+// keepDescription returns a describer that copies the description of a module to its next
+// version.
 func (a *app) keepDescription(r store.Record) describer {
 	return func(_ context.Context, mod *tool.Module) (*tool.Module, error) {
 		code, err := a.moduleStore().Module(r).Read()
@@ -56,7 +55,7 @@ func (a *app) keepDescription(r store.Record) describer {
 	}
 }
 
-// descriptionError adds a hint about examples to an error in a description file.
+// descriptionError adds a hint, which names examples, to an error in a description file.
 func descriptionError(err error) error {
 	if _, ok := errors.AsType[*keys.Error](err); ok {
 		return usageError("`stockade help plugins` has examples", "%v", err)
@@ -64,7 +63,7 @@ func descriptionError(err error) error {
 	return err
 }
 
-// undescribedError handles the error of a command that was not added because it has no
+// undescribedError handles the error of a module that was not added because it has no
 // description: it prints a sample description to start with. It returns other errors
 // unchanged.
 func (a *app) undescribedError(c *source.Candidate, ref string, err error) error {

@@ -17,17 +17,17 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// The limits of a row about a file; --json has everything.
+// Limits of the row about the imports of a file; more are counted, and --json has them all.
 const (
-	maxImportGroups = 6 // groups of imports
-	maxGroupNames   = 8 // names of each group
+	maxImportGroups = 6 // modules from which the file imports, or kinds of imports
+	maxGroupNames   = 8 // names that are listed of each group
 )
 
-// fileReport is the report of `tool info` about a file or a reference.
+// fileReport holds what `tool info` shows about a file or a reference.
 type fileReport struct {
 	file       string // path or reference from the command line
 	mod        *tool.Module
-	provenance *provenance // nil: it is a file
+	provenance *provenance // nil if file is a path
 	sandbox.Inspection
 }
 
@@ -95,7 +95,7 @@ func (a *app) showFile(r fileReport) error {
 	return nil
 }
 
-// imports returns the imports, a row for each module or kind of import.
+// imports returns the imports in rows, one for each module or kind of import.
 func (r fileReport) imports() (rows []string) {
 	if r.Component != nil {
 		return externRows(r.Component.Imports)
@@ -126,7 +126,7 @@ func (r fileReport) exports() string {
 	return fmt.Sprintf("%s: %s", humanize.Plural(len(functions), "function"), nameList(functions))
 }
 
-// externRows returns the imports or exports of a component, a row for each kind.
+// externRows returns the imports or exports of a component in rows, one for each kind.
 func externRows(externs []wasm.Extern) (rows []string) {
 	byKind := map[wasm.ExternKind][]string{}
 	for _, e := range externs {
@@ -140,7 +140,7 @@ func externRows(externs []wasm.Extern) (rows []string) {
 	return append(rows, "nothing")[:max(len(rows), 1)]
 }
 
-// inside describes the content of a component; empty: it is not a component.
+// inside describes the content of a component; empty: the module is no component.
 func (r fileReport) inside() string {
 	c := r.Component
 	if c == nil {
@@ -166,8 +166,7 @@ func (r fileReport) tools() string {
 	return ""
 }
 
-// verdict describes whether the module runs here. hints are commands that would make it
-// run or show more.
+// verdict describes whether the module runs here; hints are commands that help, or show more.
 func (r fileReport) verdict() (text string, hints []string) {
 	if r.Refusal != nil {
 		if _, ok := errors.AsType[*admit.LargeError](r.Refusal); ok {
@@ -211,8 +210,7 @@ func (r fileReport) verdict() (text string, hints []string) {
 	return text, append(hints, "to ask it for its tools, with nothing granted: "+formatFlag("stockade tool info --ask", r.file))
 }
 
-// foreignImports returns the imports that exist only in the host for which the module was
-// made.
+// foreignImports returns those imports that only the host has for which the module was made.
 func (r fileReport) foreignImports() (out []string) {
 	if r.Shape.Kind != wasm.Unknown && r.Shape.Kind != wasm.Library && r.Shape.Kind != wasm.Reactor {
 		return nil // the hosts of the other kinds have these imports
@@ -225,7 +223,6 @@ func (r fileReport) foreignImports() (out []string) {
 	return out
 }
 
-// nameList joins names that a module has chosen; it shortens a long list.
 func nameList(names []string) string {
 	var out []string
 	for i, name := range names {
@@ -241,8 +238,8 @@ func nameList(names []string) string {
 // plainName matches a name that cannot be mistaken for other text.
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_$.:/@#|*\[\]-]{1,80}$`) })
 
-// displayName returns a name that a module has chosen. If it is not plain, it is quoted
-// in ASCII and shortened, because it could look like text of ours.
+// displayName returns a name that a module has chosen. If the name is not plain, it is quoted
+// in ASCII and cut, because it could look like text of ours.
 func displayName(name string) string {
 	if plainName().MatchString(name) {
 		return name
@@ -275,14 +272,14 @@ type fileJSON struct {
 	Hints       []string    `json:"hints,omitempty"`
 }
 
-// namedJSON is an import or an export. Module is set for an import of a core module.
+// namedJSON is an import or an export. Module is set only for an import of a core module.
 type namedJSON struct {
 	Module string `json:"module,omitempty"`
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
 }
 
-// specJSON is a tool in the words of its module's section.
+// specJSON is a tool as its module's manifest describes it.
 type specJSON struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description"`

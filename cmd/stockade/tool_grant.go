@@ -18,7 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// allowFlags are the flags for the allowance of an added module.
+// allowFlags holds the flags that make up the allowance of an added module.
 type allowFlags struct {
 	read, write, hosts, secrets []string
 	exec, store                 bool
@@ -38,7 +38,7 @@ func (o allowFlags) isSet() bool {
 	return o.exec || o.store || len(o.read)+len(o.write)+len(o.hosts)+len(o.secrets) > 0
 }
 
-// String returns the flags with a blank before each, for use in a command.
+// String returns the flags as a part of a command line, each after a blank.
 func (o allowFlags) String() (out string) {
 	for _, f := range []struct {
 		name   string
@@ -57,7 +57,7 @@ func (o allowFlags) String() (out string) {
 	return out
 }
 
-// allowance converts the flags to an allowance. masked are the paths that no tool sees.
+// allowance converts the flags to an allowance. masked lists the paths that no tool may see.
 func (o allowFlags) allowance(masked []string) (a tool.Allowance, err error) {
 	for _, d := range []struct {
 		names []string
@@ -93,8 +93,8 @@ func (o allowFlags) allowance(masked []string) (a tool.Allowance, err error) {
 	return a, nil
 }
 
-// subtractFrom removes the things that the flags name from an allowance, or all of it if
-// no flag is set. The things need not exist.
+// subtractFrom removes from an allowance everything that the flags name, or the whole
+// allowance if no flag is set. Paths need not exist.
 func (o allowFlags) subtractFrom(from tool.Allowance) tool.Allowance {
 	if !o.isSet() {
 		return tool.Allowance{}
@@ -118,8 +118,8 @@ func (o allowFlags) subtractFrom(from tool.Allowance) tool.Allowance {
 	return from.Without(a)
 }
 
-// grantTo adds the allowance of the flags to a record. inner is the name of a tool of the
-// module; empty: all of its tools.
+// grantTo adds the allowance in the flags to a record. inner is the name of a tool in the
+// module; empty: the allowance is for all its tools.
 func (o allowFlags) grantTo(app *app, r *store.Record, inner string) error {
 	if !o.isSet() {
 		return nil
@@ -139,7 +139,7 @@ func (o allowFlags) grantTo(app *app, r *store.Record, inner string) error {
 	return nil
 }
 
-// onlyTool returns a manifest with one tool; all of them if inner is empty.
+// onlyTool returns the manifest with the tool inner only; with all tools if inner is empty.
 func onlyTool(m tool.Manifest, inner string) tool.Manifest {
 	if inner != "" {
 		m.Tools = slices.DeleteFunc(slices.Clone(m.Tools), func(s tool.Spec) bool { return s.Name != inner })
@@ -222,7 +222,7 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 	return nil
 }
 
-// grantExample returns flags that would give a module everything it asks for.
+// grantExample returns flags that would allow a module everything that it asks for.
 func grantExample(w registry.Wants, work string) string {
 	var out []string
 	dir, ok := shellword.Quote(work)

@@ -18,19 +18,19 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// addedJSON is the additional part of an added tool in the output of `tool list --json`.
-// The output has added tools that are switched off, too.
+// addedJSON holds the keys that only added tools have in the output of `tool list --json`. The
+// output also has added tools that are switched off.
 type addedJSON struct {
-	off            string            // reason why it is not offered; empty: it is offered
+	off            string            // reason why the tool is not offered; empty: it is offered
 	Version        string            `json:"version,omitempty"`
 	Source         string            `json:"source"`
 	ManifestDigest string            `json:"manifest_digest,omitempty"`
 	Signer         string            `json:"signer,omitempty"`
 	Keys           []string          `json:"keys,omitempty"`
-	Project        string            `json:"project,omitempty"` // the only workspace in which it is offered; empty: all
-	Kind           string            `json:"kind,omitempty"`    // ABI of a module that was made for another host
+	Project        string            `json:"project,omitempty"` // the only workspace that has the tool; empty: all
+	Kind           string            `json:"kind,omitempty"`    // ABI, for a module that was made for another host
 	Asks           tool.Capabilities `json:"asks"`
-	Inferred       bool              `json:"inferred,omitempty"` // the module does not declare its wants
+	Inferred       bool              `json:"inferred,omitempty"` // Asks is the access that it could use
 	Allowed        tool.Allowance    `json:"allowed"`
 }
 
@@ -45,8 +45,7 @@ func addedAsJSON(r store.Record, t registry.AddedTool) *addedJSON {
 	return out
 }
 
-// listAdded shows the added modules: a row for each, and below it its source and its
-// allowance.
+// listAdded shows the added modules in rows, with the source and the allowance below each.
 func listAdded(s *stdio, modules []registry.AddedModule) error {
 	if len(modules) == 0 {
 		return nil
@@ -81,10 +80,9 @@ func listAdded(s *stdio, modules []registry.AddedModule) error {
 	return nil
 }
 
-// signer returns the signer of a module for a table.
 func signer(m registry.AddedModule) string { return terminal.Line(cmp.Or(m.Record.Signer, "nobody")) }
 
-// stateOf describes whether the tools of a module are offered.
+// stateOf describes whether the tools of a module are offered, and if not, the reason.
 func stateOf(m registry.AddedModule) string {
 	off := 0
 	for _, t := range m.Tools {
@@ -103,7 +101,6 @@ func stateOf(m registry.AddedModule) string {
 	return "on"
 }
 
-// infoAdded shows an added module.
 func (a *app) infoAdded(m registry.AddedModule) error {
 	r := m.Record
 	width := a.s.width()
@@ -161,8 +158,8 @@ func (a *app) infoAdded(m registry.AddedModule) error {
 // infoColumns is the width of the titles in the output of `tool info`.
 const infoColumns = 9
 
-// infoLine prints a title and its text, in as many rows as the text needs; nothing if the
-// text is empty.
+// infoLine prints a title and its text, in as many rows as the text needs. It prints nothing
+// if the text is empty.
 func (a *app) infoLine(title, text string) {
 	if text == "" {
 		return
@@ -210,8 +207,8 @@ func (a *app) infoAddedTool(m registry.AddedModule, t registry.AddedTool) error 
 	return nil
 }
 
-// warnIfBroken warns of a module whose file is missing or changed. The facts in its
-// record stay true.
+// warnIfBroken warns of a module whose file is missing or changed. Its record still describes
+// the module that was added.
 func (a *app) warnIfBroken(r store.Record) {
 	if _, err := a.moduleStore().Module(r).Read(); err != nil {
 		a.warn(err.Error(), "")

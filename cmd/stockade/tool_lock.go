@@ -114,8 +114,8 @@ func runToolLock(a *app, names []string, remove bool) error {
 	return nil
 }
 
-// askProject asks about modules of a project that the person has not agreed to, if the
-// command may ask. Nothing is fetched before the yes. Without a yes these modules are not
+// askProject asks about those modules of a project that the person has not agreed to, if the
+// command may ask. It fetches nothing before the yes. Without a yes these modules are not
 // offered.
 func (a *app) askProject(ctx context.Context, p *registry.Project) error {
 	if p.Empty() { // most projects are: this saves reading the records
@@ -207,7 +207,7 @@ func runToolSync(ctx context.Context, a *app, yes reviewedYes) error {
 }
 
 // checkClaims returns an error if the lockfile names a signer whom the person knows, or a
-// similar name, without a key of that signer.
+// similar name, but no key of that signer.
 func checkClaims(p *registry.Project, rules *trust.Rules) error {
 	if err := registry.CheckClaims(p.Lock, rules); err != nil {
 		return &exitErr{code: exitDenied, message: err.Error() + "; nothing is fetched", hint: "ask whoever wrote the file; `stockade tool trust list` shows the keys that you know"}
@@ -215,7 +215,6 @@ func checkClaims(p *registry.Project, rules *trust.Rules) error {
 	return nil
 }
 
-// askSync asks once about all modules of a project.
 func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *registry.Project, records []store.Record, rules *trust.Rules) (bool, error) {
 	card := func(all bool) func() string {
 		return func() string { return syncCard(p, records, rules, columnsOf(in), all) }
@@ -224,11 +223,12 @@ func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *regist
 	return answer == 'y', err
 }
 
-// syncRows limits the modules, and the differences, that the question shows before "?".
+// syncRows limits the modules, and the differences, that the question shows before "?"; the
+// others are counted.
 const syncRows = 4
 
-// syncCard lists the modules of a project, with the differences from the agreed state
-// first. Texts of the project stand behind bars.
+// syncCard lists the modules of a project, after the differences from the modules that the
+// person has agreed to. Texts of the project stand behind bars. With all, nothing is left out.
 func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, width int, all bool) string {
 	var b strings.Builder
 	list := func(rows [][]string) {
@@ -305,8 +305,8 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 	return b.String()
 }
 
-// keyOwnersText names the owners of a lockfile's keys, according to trust.toml, or states
-// that no key is known.
+// keyOwnersText names the publishers that own the keys in a lockfile entry, according to
+// trust.toml, or says that no key is known.
 func keyOwnersText(m lock.Module, rules *trust.Rules) string {
 	if owners := rules.Owners(m.Keys...); len(owners) > 0 {
 		return "a key of " + strings.Join(owners, " and of ") + ", whom you know"
@@ -314,7 +314,6 @@ func keyOwnersText(m lock.Module, rules *trust.Rules) string {
 	return "no key that you know"
 }
 
-// hostsOf returns the hosts from which the modules of a lockfile would be fetched.
 func hostsOf(f *lock.File) (out []string) {
 	if f == nil {
 		return nil
@@ -329,7 +328,7 @@ func hostsOf(f *lock.File) (out []string) {
 	return slices.Compact(out)
 }
 
-// syncProject fetches all modules of a project, and adds all of them or none.
+// syncProject fetches all modules of a project, and adds either all of them or none.
 func (a *app) syncProject(ctx context.Context, p *registry.Project, rules *trust.Rules) error {
 	var reviews []*registry.Review
 	claims := map[*registry.Review]string{}

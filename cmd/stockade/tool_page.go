@@ -12,11 +12,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// pageColumns is the width of a page of the help, including the column that a terminal
-// leaves free.
+// pageColumns is the width of a page of the help, with the last column, which stays free.
 const pageColumns = 80
 
-// toolPage returns the page of a built-in tool, help/tools/NAME.md: the output of `tool
+// toolPage returns the page of a built-in tool, help/tools/NAME.md. It is the output of `tool
 // info` without the parts that depend on the machine.
 func toolPage(e *tool.Entry) string {
 	var b strings.Builder
@@ -35,7 +34,7 @@ func toolPage(e *tool.Entry) string {
 	return b.String()
 }
 
-// callOf returns the beginning of the command line that calls a tool.
+// callOf returns the beginning of a command line that calls a tool.
 func callOf(e *tool.Entry) string {
 	name := e.Name
 	if e.Module.Origin == tool.OriginFile {
@@ -46,8 +45,8 @@ func callOf(e *tool.Entry) string {
 	return "stockade call " + name
 }
 
-// describeTool prints the manifest's description of a tool. Text of a stranger stands
-// behind a bar, below the line says.
+// describeTool prints the manifest's description of a tool. Text of a stranger stands behind a
+// bar, below a line with the text says.
 func (a *app) describeTool(e *tool.Entry, says string) {
 	if e.Module.Origin == tool.OriginBuiltin {
 		fmt.Fprintf(a.s.out, "\n%s", toolpage.WrapText("", e.Description, a.s.width()))
@@ -63,7 +62,7 @@ func (a *app) describeTool(e *tool.Entry, says string) {
 	}
 }
 
-// partTitles are the titles above texts of a stranger.
+// partTitles maps the title of a part to the title that it has above texts of a stranger.
 var partTitles = map[string]string{
 	"Arguments": "Its arguments:", "Examples": "Calls of it, as its author has written them:", "Limits": "Its limits:", "Errors": "Its errors:",
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// newToolShareCmds returns the commands for authors who share a module.
+// newToolShareCmds returns the commands with which authors share a module.
 func newToolShareCmds(a *app) []*cobra.Command {
 	var algorithm string
 	key := &cobra.Command{
@@ -114,7 +114,7 @@ func runToolKey(a *app, path string, algorithm sign.Algorithm) error {
 	return nil
 }
 
-// readKey reads a private key. It returns an error if other users can read the file.
+// readKey reads a private key from a file. It is an error if other users can read the file.
 func readKey(path string) (sign.PrivateKey, error) {
 	if path == "" {
 		return sign.PrivateKey{}, usageError("stockade tool key FILE makes one", "--key names the file of a private key")
@@ -137,8 +137,7 @@ func readKey(path string) (sign.PrivateKey, error) {
 	return k, nil
 }
 
-// readPacked reads a module that can be shared: it must describe itself without being
-// run.
+// readPacked reads a module that can be shared: it must have a manifest without being run.
 func (a *app) readPacked(ctx context.Context, file string) (*tool.Module, tool.Manifest, error) {
 	mod, err := registry.ReadModule(file)
 	if err != nil {
@@ -158,7 +157,8 @@ func (a *app) readPacked(ctx context.Context, file string) (*tool.Module, tool.M
 	return mod, m, nil
 }
 
-// signModule returns a signature over a module. expires is its validity; 0: forever.
+// signModule returns a signature over a module. expires is the time for which the signature is
+// valid; 0: forever.
 func signModule(mod *tool.Module, m tool.Manifest, repository string, expires time.Duration, k sign.PrivateKey) ([]byte, error) {
 	st := registry.Statement(mod, m, repository)
 	st.Issued = time.Now()
@@ -250,8 +250,8 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 	return nil
 }
 
-// pusher pushes a module. It returns the digest and the full name of the module at its
-// destination.
+// pusher is a function that pushes a module. It returns the digest and the full name that the
+// module has at its destination.
 type pusher func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (digest, named string, err error)
 
 // looksLikeHost reports whether the first part of a path could be the host of a registry.
@@ -260,8 +260,8 @@ func looksLikeHost(path string) bool {
 	return !filepath.IsAbs(path) && first != "." && first != ".." && (strings.ContainsAny(first, ".:") || strings.EqualFold(first, "localhost"))
 }
 
-// pushTarget returns the destination of a push: a registry or a layout. repository is the
-// name that a signature covers, empty for a layout.
+// pushTarget returns the destination of a push: a registry or a layout. repository is the name
+// that a signature covers; empty for a layout.
 func (a *app) pushTarget(file, ref, version string) (repository, tag string, push pusher, err error) {
 	usage := "stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG"
 	if !strings.HasPrefix(ref, oci.Scheme) {
@@ -303,7 +303,7 @@ func (a *app) pushTarget(file, ref, version string) (repository, tag string, pus
 	}, nil
 }
 
-// registryDescription returns a line about a module for a registry.
+// registryDescription returns a one-line description of a module for a registry.
 func registryDescription(m tool.Manifest) string {
 	var names []string
 	for _, s := range m.Tools {

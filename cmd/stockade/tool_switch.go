@@ -102,8 +102,8 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 	return out
 }
 
-// notAddedError returns the error for a name that no added module has. For a built-in
-// tool or module, the hint explains how to switch it; on is set for switching on.
+// notAddedError returns the error for a name that no added module has. For a built-in tool or
+// module, its hint shows how to switch it on (if on is set) or off.
 func notAddedError(name string, on bool, err error) error {
 	builtin, noBuiltin := registry.Builtin()
 	if noBuiltin != nil || !slices.ContainsFunc(builtin.Entries(), func(e *tool.Entry) bool { return name == e.Name || name == e.Module.Name }) {
@@ -116,8 +116,8 @@ func notAddedError(name string, on bool, err error) error {
 	return usageError(fmt.Sprintf("%s = [%q] in your agent.toml switches it off: see `stockade help tools`", policy.OffKey, name), "%s is built in, and no module that was added", name)
 }
 
-// reportSwitchedOn prints the modules and tools that are offered after a person has
-// switched them on, and for the others the reason why they are not.
+// reportSwitchedOn prints those modules and tools that are offered after a person has switched
+// them on, and for the others the reason why they are not offered.
 func (a *app) reportSwitchedOn(names []string) (err error) {
 	project := a.project()
 	system, _ := registry.SystemFiles(systemTools().Path)

@@ -109,7 +109,6 @@ its manifest. ` + "`stockade tool verify`" + ` then names the affected modules t
 	return cmd
 }
 
-// trustError returns the error of a change of trust.toml with a hint.
 func trustError(err error) error {
 	if errors.As(err, new(*exitErr)) {
 		return err
@@ -117,7 +116,8 @@ func trustError(err error) error {
 	return usageError("`stockade tool trust list` shows what is there", "%v", err)
 }
 
-// publicKey reads a key from a file, or from the word itself.
+// publicKey returns the key that a word on the command line names: the word is the key itself,
+// or the path of a file.
 func publicKey(word string) (sign.PublicKey, error) {
 	if k, err := sign.ParsePublicKey(word); err == nil {
 		return k, nil

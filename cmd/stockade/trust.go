@@ -20,17 +20,16 @@ import (
 	"github.com/stockade-dev/stockade/host/settings"
 )
 
-// trustMode is a command's way to handle a workspace's file that asks for more than it
-// may set.
+// trustMode is a way to handle a file of the workspace that requests more than it may set.
 type trustMode string
 
 const (
-	trustWarn trustMode = ""      // print a warning about the ignored settings
-	trustAsk  trustMode = "ask"   // ask, if a person can be asked
-	trustSkip trustMode = "leave" // do nothing: the command is about the file
+	trustWarn trustMode = ""      // warn that these settings are ignored
+	trustAsk  trustMode = "ask"   // ask a person, if there is one
+	trustSkip trustMode = "leave" // do nothing, because the command is about the file
 )
 
-// trustAnnotation is the annotation of a command with its trustMode.
+// trustAnnotation is the name of the annotation that holds the trustMode of a command.
 const trustAnnotation = "trust"
 
 func (m trustMode) annotation() map[string]string {
@@ -47,7 +46,7 @@ func (a *app) askOnTerminal(ctx context.Context, f *config.File, was settings.Tr
 	return a.askTrust(ctx, in, out, f, was)
 }
 
-// askTrust shows the requests of a file and asks for a yes. The end of input is a no.
+// askTrust shows the requests of a file and asks whether to trust it; the end of input: no.
 func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *config.File, was settings.Trust) (bool, error) {
 	asks := func(all bool) func() string {
 		return func() string {
@@ -60,8 +59,8 @@ func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *confi
 	return answer == 'y', err
 }
 
-// showAsks prints the requests of a file, and marks those that are new since it was
-// trusted. Long texts are folded unless all is set.
+// showAsks prints the requests of a file. It marks requests that are new since the file was
+// last trusted. Long texts are folded unless all is set.
 func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bool) {
 	show := func(title, text string) { fmt.Fprintf(w, "  %s\n%s", title, prompt.View{Width: width}.Text(text, all)) }
 	fmt.Fprintf(w, "\n%s asks for what only you can give:\n", terminal.Line(f.Path))
@@ -85,7 +84,7 @@ func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bo
 	fmt.Fprintf(w, "  sha256 %s\n", f.SHA256)
 }
 
-// readLine reads a line from a terminal, and not more: the rest is for the next reader.
+// readLine reads one line from a terminal. It leaves the rest for the next reader.
 func readLine(ctx context.Context, in *os.File) (string, error) {
 	return readOrCancel(ctx, func() (string, error) {
 		buf := make([]byte, 4096) // a terminal delivers one line at a time
@@ -179,7 +178,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 	return a.saveTrust(f)
 }
 
-// saveTrust records the trust in a file and prints a note.
+// saveTrust records that the person trusts a file, and prints a note.
 func (a *app) saveTrust(f *config.File) error {
 	if err := a.Dirs.Trust(f); err != nil {
 		return err

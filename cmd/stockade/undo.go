@@ -14,10 +14,10 @@ import (
 	"github.com/stockade-dev/stockade/host/undo"
 )
 
-// undo undoes the changes of the last turn that is not undone yet.
+// undo undoes the changes of the last turn whose changes are not undone yet.
 func (t *conversation) undo(ctx context.Context, _ string) error { return t.runUndo(ctx, undo.Args{}) }
 
-// redo makes the changes again that were undone last.
+// redo restores the changes that were undone last.
 func (t *conversation) redo(ctx context.Context, _ string) error {
 	return t.runUndo(ctx, undo.Args{Redo: true})
 }
@@ -85,8 +85,8 @@ func (t *conversation) runUndo(ctx context.Context, args undo.Args) error {
 	return nil
 }
 
-// skipCall counts a call that is not shown: later calls keep the numbers of the session,
-// which /show uses.
+// skipCall counts a call that is not shown, so that later calls have the numbers of the
+// session, which /show uses.
 func (t *conversation) skipCall() {
 	t.priorCalls++
 	switch {

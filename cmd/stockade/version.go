@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version returns the version of this build, as the Go toolchain recorded it.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

@@ -22,31 +22,31 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// app is the state that the commands share. Everything in it is created on first use:
-// `stockade version` opens nothing.
+// app holds the state that the commands share. Its parts are created on first use: `stockade
+// version` opens nothing.
 type app struct {
 	s      *stdio
-	stdout *output // destination of s.out
+	stdout *output // destination of s.out, after redacting
 	flags  globalFlags
 	trust  trustMode
 
-	settings.Settings // settings in force; before they are read, only Workspace and Dirs are set
+	settings.Settings // settings in force; until they are read, only Workspace and Dirs are set
 
-	// cancelTurn cancels the running turn of a chat: an interrupt ends the turn before it
-	// ends the program.
+	// cancelTurn cancels the running turn of a chat; nil: none is running. An interrupt first
+	// ends the turn, and only then the program.
 	cancelTurn atomic.Pointer[context.CancelCauseFunc]
-	// signals receives the signals to the program. A key that stops something on a
-	// redrawn terminal counts as a signal.
+	// signals receives the signals to the program. On a redrawn terminal, a key that stops
+	// something is sent as a signal.
 	signals chan<- os.Signal
-	ui      *tui.UI // terminal that is redrawn; nil: none
+	ui      *tui.UI // the redrawn terminal; nil: there is none
 
 	redactor     *redact.Redactor // removes secrets from everything that leaves the process
 	secrets      *secret.Vault
-	noPassphrase atomic.Bool // nobody is asked for a passphrase any more
-	// compilingForReview is set while a module is compiled for a question about the
-	// module. Another message is shown then.
+	noPassphrase atomic.Bool // from now on nobody is asked for a passphrase
+	// compilingForReview is set while a module is compiled before the question about it,
+	// because then another note is shown.
 	compilingForReview atomic.Bool
-	rescanSystem       bool // refused files of the administrator's folder are tried again
+	rescanSystem       bool // files of the administrator's folder that were refused are reviewed again
 
 	screen   terminal.Screen
 	denyAll  denyAll
@@ -54,7 +54,6 @@ type app struct {
 	closers  []func() error
 }
 
-// globalFlags are the flags that all commands share.
 type globalFlags struct {
 	dir      string
 	mounts   []string
@@ -66,8 +65,8 @@ type globalFlags struct {
 	json     bool
 	large    bool
 	plain    bool
-	tools    []string // names of --tools; nil: all tools
-	try      []string // files of --tool: modules to try without adding them
+	tools    []string // value of --tools; nil: all tools
+	try      []string // values of --tool: paths of modules to try without adding them
 	locked   bool     // offer only the modules that stockade.lock names
 
 	profile  string
@@ -112,8 +111,7 @@ func (a *app) close() {
 	a.closers = nil
 }
 
-// door returns the door, through which all calls go, and opens it if necessary. See
-// [app.closeDoor].
+// door returns the door, through which all calls go, and opens it if necessary.
 func (a *app) door() *door.Door {
 	if a.openDoor == nil {
 		a.openDoor = door.New(door.Options{
@@ -127,10 +125,10 @@ func (a *app) door() *door.Door {
 	return a.openDoor
 }
 
-// tier returns the confinement of tool processes on this machine.
+// tier returns the confinement that processes of tools have on this machine.
 func (a *app) tier() policy.Tier { return a.door().Tier() }
 
-// closeDoor closes the door; the next use opens a new one.
+// closeDoor closes the door; the next call of [app.door] opens a new one.
 func (a *app) closeDoor() {
 	if a.openDoor == nil {
 		return
@@ -143,8 +141,8 @@ func (a *app) closeDoor() {
 
 func (a *app) onClose(f func() error) { a.closers = append(a.closers, f) }
 
-// policyOptions returns the options of this run's policy: mounts, remembered answers and
-// answers of flags.
+// policyOptions returns the options of this run's policy: mounts, remembered answers, and
+// answers given by flags.
 func (a *app) policyOptions(catalog *tool.Catalog, mounts []policy.Mount) (policy.Options, error) {
 	if _, err := a.checkRuleNames(catalog); err != nil {
 		return policy.Options{}, err
@@ -172,7 +170,7 @@ func (a *app) policyOptions(catalog *tool.Catalog, mounts []policy.Mount) (polic
 	}, err
 }
 
-// newPolicy returns the policy of this run, for questions about its decisions.
+// newPolicy returns a policy like that of this run, for showing its decisions.
 func (a *app) newPolicy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Policy, error) {
 	opts, err := a.policyOptions(catalog, mounts)
 	if err != nil {
@@ -182,7 +180,7 @@ func (a *app) newPolicy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.P
 	return a.door().Policy(opts)
 }
 
-// flagMounts returns the directories of --mount.
+// flagMounts returns the mounts of --mount. A wrong one is a usage error.
 func (a *app) flagMounts() ([]policy.Mount, error) {
 	var out []policy.Mount
 	for _, spec := range a.flags.mounts {
@@ -200,8 +198,8 @@ func (a *app) flagMounts() ([]policy.Mount, error) {
 	return out, nil
 }
 
-// warnMounts returns the mounts that the ceiling permits, and prints warnings about those
-// that it removes or makes read-only.
+// warnMounts returns those mounts that the ceiling permits. It prints warnings about mounts
+// that the ceiling removes or makes read-only.
 func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 	for _, m := range policy.MergeMounts(mounts) {
 		switch kept, ok, from := a.Ceiling.PermitsMount(m); {
@@ -219,7 +217,7 @@ func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 	return mounts
 }
 
-// workspaceMounts returns the workspace and the other mounts of the user.
+// workspaceMounts returns the mounts of the workspace and of the user's settings and flags.
 func (a *app) workspaceMounts() ([]policy.Mount, error) {
 	if a.Workspace == a.s.env("HOME") || a.Workspace == "/" {
 		a.s.note("warning: the workspace is %s; every tool can read all of it", a.Workspace)
@@ -240,8 +238,8 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 	return a.warnMounts(append(mounts, flagged...)), err
 }
 
-// openSession opens a session for calls in the workspace. Rules may name any tool of
-// catalog, even if opts has a smaller one.
+// openSession opens a session for calls in the workspace. Rules may name any tool of catalog,
+// even if opts has fewer tools.
 func (a *app) openSession(ctx context.Context, catalog *tool.Catalog, mounts []policy.Mount, lines *terminal.Lines, opts door.SessionOptions) (*door.Session, error) {
 	grants, err := a.policyOptions(catalog, mounts)
 	if err != nil {

@@ -17,7 +17,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// prefixIfSet returns separator and s; "" if s is empty.
+// prefixIfSet returns s after separator, or "" if s is empty.
 func prefixIfSet(separator, s string) string {
 	if s == "" {
 		return ""
@@ -25,11 +25,10 @@ func prefixIfSet(separator, s string) string {
 	return separator + s
 }
 
-// hintText returns the text of a hint, with commands and flags of this program.
+// hintText returns a hint as text, with commands and flags of this program.
 func hintText(h tool.Hint) string { return h.Render(hintPartText) }
 
-// chatHintText returns the text of a hint for a person in a chat, who cannot give a flag
-// for a host there.
+// chatHintText is hintText for a person in a chat, who cannot give a flag for a host there.
 func chatHintText(h tool.Hint) string {
 	return h.Render(func(p tool.HintPart) string {
 		switch {
@@ -75,7 +74,7 @@ func hintPartText(p tool.HintPart) string {
 	return fmt.Sprintf("%s %s", p.Code, p.Key) // a newer version has written the log
 }
 
-// grantCommand returns the command that gives things to a tool. key has the form of
+// grantCommand returns the command that allows a tool more. key has the form of
 // [tool.GrantHint].
 func grantCommand(key string) string {
 	name, things, _ := strings.Cut(key, " ")
@@ -97,8 +96,8 @@ func grantCommand(key string) string {
 	return out
 }
 
-// formatFlag returns a flag for copying. If the value has characters that are not
-// visible, the flag works in bash and zsh only; otherwise in any shell.
+// formatFlag returns a flag for copying. If the value has invisible characters, the flag works
+// only in bash and zsh; otherwise it works in any shell.
 func formatFlag(name, value string) string {
 	word, ok := shellword.Quote(value)
 	if !ok {
@@ -107,7 +106,7 @@ func formatFlag(name, value string) string {
 	return name + " " + word
 }
 
-// allowFlag returns the flag for a rule that allows something; "" if rule is empty.
+// allowFlag returns the flag --allow for a rule; "" if rule is empty.
 func allowFlag(rule string) string {
 	if rule == "" {
 		return ""
@@ -115,7 +114,7 @@ func allowFlag(rule string) string {
 	return formatFlag("--allow", rule)
 }
 
-// refusedHint returns a hint about a module that may not run; empty: none is known.
+// refusedHint returns a hint about a module that may not run; empty: no hint is known.
 func refusedHint(err error) string {
 	if _, ok := errors.AsType[*admit.LargeError](err); ok {
 		return hintText(tool.ActionHint(tool.HintLarge, ""))
@@ -126,8 +125,7 @@ func refusedHint(err error) string {
 	return ""
 }
 
-// runAdvice returns advice for a module of a kind that does not run; empty: there is
-// none.
+// runAdvice returns advice about a module of a kind that does not run; empty: there is none.
 func runAdvice(e *admit.KindError) string {
 	const build = "build it as a program for WASI preview 1 (wasm32-wasip1 in Rust, GOOS=wasip1 in Go), or with the interface of `stockade help abi`"
 	switch {
@@ -147,7 +145,7 @@ func runAdvice(e *admit.KindError) string {
 	return ""
 }
 
-// withFlagHints returns an explanation whose hints are flags of this program.
+// withFlagHints returns an explanation whose hints name flags of this program.
 func withFlagHints(x policy.Explanation) policy.Explanation {
 	x.HintText, x.AllowRule = hintText(x.Hint), allowFlag(x.AllowRule)
 	return x

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// maxPatchedBytes limits the new content of all files of a patch together. It is in
-	// memory until every hunk is known to fit.
+	// maxPatchedBytes limits the size of the new content of all files of a patch together;
+	// more is an error. It is in memory until every hunk is known to fit.
 	maxPatchedBytes = 12 << 20
-	// maxPatchDiff limits the bytes of the diffs of all files, and of their previews.
+	// maxPatchDiff limits the bytes of the diffs of a patch, and those of its previews. After
+	// it, the diffs and previews of further files are left out.
 	maxPatchDiff = 24 << 10
-	// maxPlaces limits the number of places that are named if a hunk fits at several.
-	maxPlaces = 5
+	maxPlaces    = 5 // limits the number of places that an error names if a hunk fits at several
 )
 
 type patchArgs struct {
@@ -36,16 +36,15 @@ type patchArgs struct {
 type patchResult struct {
 	Output string            `json:"output"`
 	Files  int               `json:"files"`  // number of files in the patch
-	Diff   string            `json:"diff"`   // of the updated files
-	SHA256 map[string]string `json:"sha256"` // by path: of the new content of each file that exists afterwards
+	Diff   string            `json:"diff"`   // diff of the updated files
+	SHA256 map[string]string `json:"sha256"` // SHA-256 of each file that exists after the call, by its path
 }
 
-// patchStep is the change of one file. All steps are prepared before the first is carried
-// out.
+// patchStep is the change of one file of a patch. All steps are prepared before any is made.
 type patchStep struct {
 	patch.File
 	loc, dest location    // dest is the file after a move; without a move it is loc
-	outcome   editOutcome // zero if the content stays
+	outcome   editOutcome // new content; zero if the content stays
 	summary   string
 }
 
@@ -100,7 +99,8 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 	return out, nil
 }
 
-// locate resolves the paths of the step. No other step may name one of its files.
+// locate resolves the paths of the step. It is an error if an earlier step (in named) has one
+// of them.
 func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 	if s.loc, err = locate(s.Path); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 	return nil
 }
 
-// prepare makes the new content of the file, and refuses impossible steps. hint is the
-// encoding from the call.
+// prepare computes the new content of the file. It returns an error if the step is impossible.
+// hint is the encoding from the call.
 func (s *patchStep) prepare(wantHash string, hint charset.Encoding) error {
 	if s.Op == patch.Add || s.MoveTo != "" {
 		if err := s.dest.checkCreate(cmp.Or(s.MoveTo, s.Path)); err != nil {
@@ -197,12 +197,12 @@ func (s *patchStep) prepare(wantHash string, hint charset.Encoding) error {
 	return nil
 }
 
-// modeWords returns the end of a summary for a change of the mode; empty: there is none.
+// modeWords describes the change of the file's mode, for the end of a summary; empty: none.
 func (s *patchStep) modeWords() string {
 	return map[string]string{patch.Executable: ", executable now", patch.Plain: ", not executable now"}[s.Mode]
 }
 
-// carryOut makes the change.
+// carryOut changes the file.
 func (s *patchStep) carryOut() error {
 	var err error
 	switch {
@@ -229,10 +229,10 @@ func (s *patchStep) carryOut() error {
 	return nil
 }
 
-// placeHunks returns the changes that hunks make. A hunk fits where all its lines are,
-// after the hunk before it: exactly, or with other white space at the ends of lines,
-// which note mentions. If it fits at several places, its anchors or the line number of a
-// unified diff have to choose one. A similar place is never chosen.
+// placeHunks returns the changes that hunks make. A hunk fits where all its lines are, after
+// the hunk before it: exactly, or with other white space at the ends of lines, which note
+// mentions. If it fits at several places, its anchors or the line number of a unified diff
+// have to choose one. A place that is only similar is never chosen.
 func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string, err error) {
 	pos := 0
 	for i, h := range hunks {
@@ -275,9 +275,9 @@ func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string
 	return changes, note, nil
 }
 
-// anchor returns the offset from which to search for a hunk: after its anchors, each of
-// which is searched after the one before. sure reports whether there are anchors and the
-// first occurs only once.
+// anchor returns the offset from which to search for a hunk: after its anchors, each of which
+// must follow the one before. sure reports whether the hunk has anchors and the first one
+// occurs only once. where is the hunk's name in errors.
 func (t *textFile) anchor(h patch.Hunk, from int, where string) (_ int, sure bool, err error) {
 	for i, anchor := range h.Anchors {
 		found := t.find(from, []string{anchor}, lineIsTrimmed, false)
@@ -291,15 +291,15 @@ func (t *textFile) anchor(h patch.Hunk, from int, where string) (_ int, sure boo
 	return from, sure, nil
 }
 
-// Comparisons of a line of the file with a line of a patch.
+// These functions compare a line of the file with a line of a patch.
 func lineIs(have []byte, want string) bool { return string(have) == want }
 func equalButTrailingSpace(have []byte, want string) bool {
 	return string(bytes.TrimRight(have, " \t\r")) == strings.TrimRight(want, " \t\r")
 }
 func lineIsTrimmed(have []byte, want string) bool { return string(bytes.TrimSpace(have)) == want }
 
-// find returns the offsets, not before from, where all lines are; at most maxPlaces + 1.
-// With atEnd, the lines must be the last ones of the file.
+// find returns the offsets from which all lines match by is, at most maxPlaces + 1, none
+// before from. With atEnd, the lines must be the last ones of the file.
 func (t *textFile) find(from int, lines []string, is func(have []byte, want string) bool, atEnd bool) (found []int) {
 	for at := from; at < len(t.content) && len(found) <= maxPlaces; at = offsetAfterLines(t.content, at, 1) {
 		pos, all := at, true
@@ -317,8 +317,8 @@ func (t *textFile) find(from int, lines []string, is func(have []byte, want stri
 	return found
 }
 
-// changesOf returns the changes of a hunk whose lines begin at an offset. Lines of
-// context stay as they are in the file.
+// changesOf returns the changes of a hunk whose lines begin at the offset at. Lines of context
+// stay as they are in the file.
 func (t *textFile) changesOf(h patch.Hunk, at int) (changes []change) {
 	var added strings.Builder
 	start, open := at, false
@@ -356,8 +356,8 @@ func (t *textFile) changesOf(h patch.Hunk, at int) (changes []change) {
 	return changes
 }
 
-// explainNoMatch returns the end of an error: the probable reason why a hunk does not
-// fit.
+// explainNoMatch returns the end of an error: the probable reason why the hunk with the lines
+// old does not fit after from.
 func (t *textFile) explainNoMatch(h patch.Hunk, old []string, from int) string {
 	var added []string
 	for _, line := range h.Lines {
@@ -381,7 +381,7 @@ func (t *textFile) explainNoMatch(h patch.Hunk, old []string, from int) string {
 
 func (t *textFile) lineAt(offset int) int { return 1 + countLines(t.content[:offset]) }
 
-// linesAt lists the line numbers of some offsets, in words.
+// linesAt lists the numbers of the lines at some offsets, in words, at most maxPlaces of them.
 func (t *textFile) linesAt(offsets []int) string {
 	var out []string
 	for i, at := range offsets {

@@ -8,21 +8,21 @@ import (
 
 const (
 	diffContext = 3
-	// These limits keep the diff of a large replacement short.
+	// These limits keep the diff of a large replacement short; the diff says that more was
+	// left out.
 	maxDiffChanges = 200
 	maxDiffBytes   = 8 << 10
 	maxDiffLine    = 300
 )
 
-// hunk is a run of whole lines that changes: content[start:end]. line is the number of
-// its first line, from 0.
+// hunk is a run of changed whole lines: content[start:end]. line is its first line, from 0.
 type hunk struct {
 	start, end, line int
 	old, new         []string
 }
 
-// unifiedDiff returns the changes as a unified diff. It compares no texts, as the places
-// of the changes are known.
+// unifiedDiff returns the changes as a unified diff. It compares no texts, because it knows
+// where the changes are.
 func unifiedDiff(name string, content []byte, changes []change) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- a/%s\n+++ b/%s\n", name, name)
@@ -48,8 +48,8 @@ func unifiedDiff(name string, content []byte, changes []change) string {
 	return out.String()
 }
 
-// writeHunk writes a group of hunks under one header. It returns the number of lines that
-// the hunks add.
+// writeHunk writes a group of hunks under one header. shift is the number of lines by which
+// earlier hunks have moved these. It returns the number of lines that these hunks add.
 func writeHunk(out *strings.Builder, content []byte, group []hunk, shift int) (grown int) {
 	first, last := group[0], group[len(group)-1]
 	before := splitLines(content[offsetLinesBefore(content, first.start, diffContext):first.start])
@@ -72,8 +72,7 @@ func writeHunk(out *strings.Builder, content []byte, group []hunk, shift int) (g
 	return grown
 }
 
-// span returns the range of a hunk in the form of diff. An empty range names the line
-// before.
+// span returns a range of lines as a unified diff has it; an empty one names the line before.
 func span(first, n int) string {
 	if n == 0 {
 		return fmt.Sprintf("%d,0", first)
@@ -127,7 +126,7 @@ func hunksOf(content []byte, changes []change) []hunk {
 	return hunks
 }
 
-// trim removes equal lines at both ends.
+// trim removes lines from both ends of the hunk that are equal in old and new.
 func (h *hunk) trim() {
 	for len(h.old) > 0 && len(h.new) > 0 && h.old[0] == h.new[0] {
 		h.start += len(h.old[0])
@@ -140,8 +139,7 @@ func (h *hunk) trim() {
 	}
 }
 
-// offsetLinesBefore returns the start of the line that is n lines before the line at the
-// offset.
+// offsetLinesBefore returns the start of the line that is n lines above the line at offset.
 func offsetLinesBefore(content []byte, offset, n int) int {
 	for {
 		offset = bytes.LastIndexByte(content[:offset], '\n') + 1
@@ -153,8 +151,8 @@ func offsetLinesBefore(content []byte, offset, n int) int {
 	}
 }
 
-// offsetAfterLines returns the offset after the n-th line break from the offset on, or
-// the length of the content.
+// offsetAfterLines returns the offset after the n-th line break that follows offset, or the
+// length of the content.
 func offsetAfterLines(content []byte, offset, n int) int {
 	for ; n > 0; n-- {
 		i := bytes.IndexByte(content[offset:], '\n')
@@ -166,7 +164,7 @@ func offsetAfterLines(content []byte, offset, n int) int {
 	return offset
 }
 
-// splitLines returns the lines with their endings; an empty text has no lines.
+// splitLines returns the lines of a text with their endings; an empty text has no lines.
 func splitLines(text []byte) []string {
 	var lines []string
 	for line := range bytes.Lines(text) {

@@ -18,11 +18,10 @@ import (
 )
 
 const (
-	// maxEditBytes limits the file and the result of an edit: both must fit into the
-	// memory of the module.
-	maxEditBytes = 8 << 20
-	// maxReplacements limits the number of replacements of replace_all.
-	maxReplacements = 100_000
+	// maxEditBytes limits the size of a file and of its content after an edit; more is an
+	// error. Both must fit into the memory of the module.
+	maxEditBytes    = 8 << 20
+	maxReplacements = 100_000 // limits the number of replacements of replace_all; more is an error
 )
 
 type editArgs struct {
@@ -81,25 +80,25 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	}, nil
 }
 
-// textFile is a text file that is being edited.
+// textFile is a text file that a call edits.
 type textFile struct {
 	loc     location
-	content []byte // in UTF-8, without a byte order mark
+	content []byte // text of the file in UTF-8, without a byte order mark
 	enc     charset.Encoding
-	sha256  string // of the file as it is on disk
+	sha256  string // hash of the file as it is on disk
 	eol     string // the most frequent line ending; "": not determined yet
 }
 
 // editOutcome is the result of an edit. It is made before the file changes: a call that
 // runs out of memory should fail without an effect.
 type editOutcome struct {
-	content []byte // in UTF-8
-	file    []byte // in the encoding of the file
+	content []byte // new content in UTF-8
+	file    []byte // new content in the encoding of the file
 	diff    string
 	sha256  string
 }
 
-// edit returns the outcome of some changes. It is an error if they change nothing.
+// edit returns the outcome of some changes. It is an error if the content stays the same.
 func (t *textFile) edit(changes []change) (editOutcome, error) {
 	size := len(t.content)
 	for _, c := range changes {
@@ -127,8 +126,8 @@ func (t *textFile) tooLarge(what string, size int64) error {
 	return tool.Coded("TOO_LARGE", tool.InvalidInput("%s %s %s; edits go up to %s: change it with bash, for example with sed", t.loc.display(), what, humanSize(size), humanSize(maxEditBytes)))
 }
 
-// readForEdit reads a text file. If wantHash is set, the file must have that hash. hint
-// is the encoding from the call, used if the file does not show its own.
+// readForEdit reads a text file. If wantHash is not empty, the file must have that hash. hint
+// is the encoding from the call, used if the file itself does not show one.
 func readForEdit(l location, wantHash string, hint charset.Encoding) (*textFile, error) {
 	t := &textFile{loc: l}
 	if err := checkHashText(wantHash); err != nil {
@@ -177,7 +176,7 @@ func readForEdit(l location, wantHash string, hint charset.Encoding) (*textFile,
 	return t, nil
 }
 
-// change replaces content[start:end] by text.
+// change replaces content[start:end] of a file by text.
 type change struct {
 	start, end int
 	text       string
@@ -214,7 +213,7 @@ func findChanges(content []byte, old, new string) []change {
 	return kept
 }
 
-// ending returns the most frequent line ending.
+// ending returns the most frequent line ending of a text.
 func ending(content []byte) string {
 	crlf := bytes.Count(content, []byte("\r\n"))
 	if lf := countLines(content) - crlf; crlf > lf {
@@ -223,7 +222,6 @@ func ending(content []byte) string {
 	return "\n"
 }
 
-// toCRLF changes every line break to \r\n.
 func toCRLF(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
 }
@@ -244,7 +242,6 @@ func occurrences(content []byte, old, new string) []change {
 	}
 }
 
-// applyChanges returns the content after the changes.
 func applyChanges(content []byte, changes []change) []byte {
 	var out bytes.Buffer
 	out.Grow(len(content))
@@ -261,8 +258,8 @@ func applyChanges(content []byte, changes []change) []byte {
 // lineNumbers matches the number before a line in the output of file_read or cat -n.
 var lineNumbers = regexp.MustCompile(`^(\d+: | {1,5}\d+\t)`)
 
-// isNumbered reports whether lines were copied with their numbers. The first line may
-// lack its number, if the copy begins in the middle of a line.
+// isNumbered reports whether lines were copied with their numbers. The first line may lack its
+// number, since the copy may begin in the middle of a line.
 func isNumbered(lines []string) bool {
 	n := 0
 	for i, line := range lines {
@@ -279,9 +276,9 @@ func isNumbered(lines []string) bool {
 	return n > 0
 }
 
-// nearMiss returns the end of an error: the probable reason why the lines old were not
-// found. They carry line numbers, or differ from the file in white space or in a few
-// characters. what is the caller's name for the lines.
+// nearMiss returns the end of an error: the probable reason why the lines old were not found.
+// They may carry line numbers, or differ from the file in white space or in a few characters.
+// what is the caller's name for the lines.
 func nearMiss(content []byte, what string, old []string) string {
 	const nothingSimilar = "; nothing in the file is like it: look at the file again, with file_read or grep"
 	first := slices.IndexFunc(old, func(line string) bool { return strings.TrimSpace(line) != "" })
@@ -311,9 +308,9 @@ func nearMiss(content []byte, what string, old []string) string {
 	return fmt.Sprintf("; the nearest is line %d of the file: it is %q, and %s has %q (every character must be the same)", number, have, what, want)
 }
 
-// lookalikeNote returns the end of an error if the content holds the text want in
-// characters that only look alike, or with invisible ones. It names the first such
-// character; empty: there is none.
+// lookalikeNote returns the end of an error if the content holds the text want, but with
+// characters that look alike, or with invisible ones. It names the first such character;
+// empty: there is none.
 func lookalikeNote(content []byte, what, want string) string {
 	have, wanted := string(content), strings.TrimSpace(visibleForm(want))
 	at := strings.Index(visibleForm(have[:min(len(have), maxLookalikeBytes)]), wanted)
@@ -347,15 +344,15 @@ func lookalikeNote(content []byte, what, want string) string {
 	return fmt.Sprintf("; line %d of the file is %q: it has %q %U where %s has %q %U", 1+countLines(content[:at]), line, is, []rune(is), what, wanted, []rune(wanted))
 }
 
-// maxLookalikeBytes limits the bytes of a file that are compared by appearance, which is
-// slow.
+// maxLookalikeBytes limits the part of a file that is compared by appearance, which is slow:
+// the rest of the file is not searched.
 const maxLookalikeBytes = 1 << 20
 
 // character matches a character with its accents.
 var character = regexp.MustCompile(`(?s)^.\pM*`)
 
-// visibleForm returns a form of a text that is equal for texts that look alike, without
-// blanks and invisible characters.
+// visibleForm returns the same text for texts that look alike; it has no blanks and no
+// invisible characters.
 func visibleForm(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -381,12 +378,13 @@ func visibleRune(r rune) string {
 	return strings.ReplaceAll(norm.NFKD.String(string(r)), " ", "")
 }
 
-// maxCompared limits the number of lines that are compared with each part of a file.
+// maxCompared limits the number of wanted lines that closest compares with the file; the
+// others are ignored.
 const maxCompared = 50
 
-// closest returns the first line that differs in the part of the content with the most
-// equal lines: its number, its text, and the text of the wanted line. number is 0 if no
-// line is equal.
+// closest finds the place of the content where most lines are equal to the wanted lines. It
+// returns the first line there that differs: its number, its text, and the wanted text. number
+// is 0 if no line is equal.
 func closest(content []byte, lines []string) (number int, have, want string) {
 	best, first := 0, 1
 	for at := 0; at < len(content); at, first = offsetAfterLines(content, at, 1), first+1 {
@@ -411,8 +409,8 @@ func closest(content []byte, lines []string) (number int, have, want string) {
 	return number, have, want
 }
 
-// mostSimilarLine returns the line that shares the longest beginning and end with want,
-// and at least half of want; number is 0 if there is no such line.
+// mostSimilarLine returns the line whose beginning and end share the most bytes with want, at
+// least half of want; number is 0 if there is no such line.
 func mostSimilarLine(content []byte, want string) (number int, have string) {
 	want = strings.TrimSpace(want)
 	want = want[:min(len(want), maxDiffLine)]
@@ -428,7 +426,6 @@ func mostSimilarLine(content []byte, want string) (number int, have string) {
 	return number, have
 }
 
-// trimEnding returns a line without its ending.
 func trimEnding(line []byte) []byte {
 	text, ended := bytes.CutSuffix(line, []byte("\n"))
 	if ended {

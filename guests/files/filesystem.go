@@ -17,7 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxWholeRead limits the size of a file that filesystem reads, in bytes.
+// maxWholeRead limits the bytes of a file that filesystem reads; a larger file is an error.
 const maxWholeRead = 1 << 20
 
 type filesystemArgs struct {
@@ -82,7 +82,7 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 	return out, nil
 }
 
-// readWhole returns the whole text of a file.
+// readWhole returns the whole text of a file for the operation read.
 func readWhole(l location) (filesystemResult, error) {
 	info, err := os.Stat(l.abs)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxGlobResults limits the number of paths in a result.
+// maxGlobResults limits the number of paths in a result; a hint says that there are more.
 const maxGlobResults = 1000
 
 type globArgs struct {
@@ -29,7 +29,7 @@ type globResult struct {
 	Hint      string `json:"hint,omitempty"`
 }
 
-// errEnough ends a walk or a search that has reached its limit.
+// errEnough ends a walk or a search after its limit on results was reached.
 var errEnough = errors.New("enough found")
 
 func glob(ctx context.Context, in globArgs) (globResult, error) {

@@ -18,8 +18,8 @@ import (
 const (
 	maxGrepResults = 1000
 	maxGrepContext = 20
-	// maxGrepOutput limits the bytes of the output, so that long lines do not fill the
-	// model's context.
+	// maxGrepOutput limits the bytes of the output: after them the search ends, so that long
+	// lines do not fill the model's context.
 	maxGrepOutput = 256 << 10
 )
 
@@ -115,8 +115,8 @@ func matchesFilter(filter, prefix, name string) bool {
 	return doublestar.MatchUnvalidated(strings.TrimPrefix(filter, "./"), name)
 }
 
-// exprOf returns the expression to match lines with. note is set if the pattern is no
-// valid expression and is searched literally.
+// exprOf returns the regular expression to search for. If the pattern is no valid expression,
+// it is searched literally, and note says so; else note is empty.
 func exprOf(in grepArgs) (expr, note string) {
 	expr = in.Pattern
 	if in.FixedStrings {
@@ -131,7 +131,7 @@ func exprOf(in grepArgs) (expr, note string) {
 	return expr, note
 }
 
-// header writes a line with the options of the call that widen the search; none: no line.
+// header writes a line about options of the call that widen the search, if there are any.
 func (s *searcher) header(in grepArgs, note string) {
 	var parts []string
 	if in.IncludeHidden {

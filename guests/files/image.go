@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Documentation of file_read about images.
+// Texts about images in the documentation of file_read.
 var (
 	imageErrors = []string{
 		"IMAGE_TOO_LARGE: the image has more bytes or pixels than models take; make a smaller copy and read that",
@@ -20,11 +20,11 @@ var (
 		humanSize(picture.MaxBytes), picture.MaxSide)}
 )
 
-// Images returns the image, if the file is one.
+// Images returns the image if the file is an image.
 func (r readResult) Images() []tool.Image { return r.images }
 
-// readImage returns a file as an image, if its content is one; else ok is false. Text is
-// never an image, even if it begins like one.
+// readImage reads a file as an image. ok is false if its content is none. Text is never an
+// image, even if it begins like one.
 func readImage(f io.ReaderAt, size int64, l location) (out readResult, ok bool, err error) {
 	head, err := readHead(f, picture.HeadBytes)
 	if err != nil || picture.Mime(head) == "" {

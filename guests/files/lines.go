@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	// binaryProbe is the number of bytes that decide whether a file is binary.
-	binaryProbe = lines.BinaryProbe
-	// maxShownLine limits the characters of a line that are shown.
-	maxShownLine = 2000
+	// binaryProbe is the number of first bytes that decide whether a file is binary.
+	binaryProbe  = lines.BinaryProbe
+	maxShownLine = 2000 // limits the characters of a line that are shown; the rest is cut
 )
 
 // readerBytes is the number of bytes of a file that are read at a time.
@@ -24,15 +23,15 @@ const readerBytes = 256 << 10
 // lineReader reads lines of any length in bounded memory.
 type lineReader struct {
 	r    *bufio.Reader
-	max  int // limit on the bytes of a line that are kept
+	max  int // number of bytes of a line that are kept
 	line []byte
 }
 
 func newLineReader(r *bufio.Reader, max int) *lineReader { return &lineReader{r: r, max: max} }
 
-// next returns the next line without its ending, its full length in bytes, and its
-// ending. line is valid until the next call, and only the first max bytes of a longer
-// line. At the end of the file the error is io.EOF.
+// next returns the next line without its ending, its full length in bytes, and its ending.
+// line is valid until the next call; of a longer line it holds only the first max bytes. At
+// the end of the file the error is io.EOF.
 func (r *lineReader) next() (line []byte, length int, ending string, err error) {
 	r.line = r.line[:0]
 	for {
@@ -59,8 +58,8 @@ func (r *lineReader) next() (line []byte, length int, ending string, err error) 
 	}
 }
 
-// skip reads over at most limit lines, and returns their number. It searches only for
-// line feeds, so that it reaches the end of a large file fast.
+// skip reads over at most limit lines, and returns the number of skipped lines. It searches
+// only for line feeds, so that it reaches the end of a large file fast.
 func (r *lineReader) skip(ctx context.Context, limit int) (skipped int, err error) {
 	partial := 0 // 1 within a line
 	for skipped < limit {
@@ -105,8 +104,7 @@ func countLines(text []byte) (n int) {
 	return n
 }
 
-// cut returns at most max characters of a line as valid UTF-8, and reports whether there
-// were more.
+// cut returns at most max characters of a line as valid UTF-8; more: there were more.
 func cut(line []byte, max int) (text string, more bool) {
 	part, more := lines.Cut(line, max)
 	return string(part), more

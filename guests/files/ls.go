@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/search"
 )
 
-// maxLsEntries limits max_entries.
+// maxLsEntries is the greatest value of max_entries.
 const maxLsEntries = 1000
 
 type lsArgs struct {
@@ -37,7 +37,7 @@ type lsResult struct {
 }
 
 type lsEntry struct {
-	kind  string // FILE, DIR or LINK; OTHER for the rest
+	kind  string // FILE, DIR, LINK or OTHER
 	name  string
 	size  int64
 	mtime time.Time
@@ -84,8 +84,8 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 	return out, nil
 }
 
-// lookUp asks the host for the sizes and times of all entries at once. The result is nil
-// for entries that the host does not report.
+// lookUp asks the host for the sizes and times of all entries at once. For an entry that the
+// host does not report, the result holds nil.
 func lookUp(l location, entries search.Listing) []*search.Info {
 	const atOnce = 1000
 	out := make([]*search.Info, len(entries))
@@ -103,8 +103,9 @@ func lookUp(l location, entries search.Listing) []*search.Info {
 	return out
 }
 
-// describe returns an entry of the list; info may be nil. It never fails: an entry that
-// is gone, or that may not be read, is listed without its size and time.
+// describe returns an entry of the list. info is the host's report and may be nil. describe
+// never fails: an entry that is gone, or that may not be read, is listed without its size and
+// time.
 func describe(dir location, d search.Entry, info *search.Info) lsEntry {
 	entry := lsEntry{kind: "FILE", name: d.Name}
 	switch {
@@ -129,8 +130,7 @@ func describe(dir location, d search.Entry, info *search.Info) lsEntry {
 	return entry
 }
 
-// sortEntries sorts entries that are in the order of their names. Equal ones stay in that
-// order.
+// sortEntries sorts entries, which come in the order of their names: equal ones keep it.
 func sortEntries(entries []lsEntry, by string, reverse bool) {
 	slices.SortStableFunc(entries, func(a, b lsEntry) int {
 		order := 0

@@ -91,7 +91,7 @@ func init() {
 			"changes a line of one file and makes another"))
 }
 
-// Documented errors of several tools.
+// Errors that the documentation of several tools lists.
 const (
 	notFound        = "NOT_FOUND: the path does not exist; the text says what may have been meant"
 	notAFile        = "NOT_A_FILE: it is a directory, a pipe or a device"

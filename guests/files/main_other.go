@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// main carries out one grep, whose arguments come from standard input. Natively there is
-// no host to call the tools; make bench-grep compares this program with the module.
+// main runs grep once, with arguments from standard input. A native program has no host that
+// calls its tools; make bench-grep compares this program with the module.
 func main() {
 	var in grepArgs
 	err := json.NewDecoder(os.Stdin).Decode(&in)

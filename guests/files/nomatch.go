@@ -22,8 +22,8 @@ func explainNoFiles(pattern, path string) string {
 	}
 }
 
-// starRE matches a * that probably was meant as any text, as in a pattern for file names.
-// The * of .* and [a-z]* is correct in an expression.
+// starRE matches a * that was probably meant as "any text", as in a pattern for file names.
+// The * in .* and [a-z]* is correct in a regular expression.
 var starRE = regexp.MustCompile(`(^|[^\\.)\]])\*`)
 
 // explainNoLines returns the probable reason why a search has found no lines. files is

@@ -13,10 +13,10 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// location is a file that an argument names.
+// location is the place of a file that an argument names.
 type location struct {
-	abs string // cleaned and absolute, for opening
-	rel string // for people and models: relative inside the working directory, else absolute
+	abs string // cleaned, absolute path for opening the file
+	rel string // path for people and models: relative inside the working directory, else absolute
 }
 
 // locate resolves a path argument; an empty path is the working directory.
@@ -46,7 +46,7 @@ func (l location) checkCreate(path string) error {
 	return nil
 }
 
-// locationOf returns the location of an absolute path as seen from cwd.
+// locationOf returns the location of an absolute path, relative to cwd if it is inside.
 func locationOf(cwd, abs string) location {
 	rel, err := filepath.Rel(cwd, abs)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -55,10 +55,8 @@ func locationOf(cwd, abs string) location {
 	return location{abs, pathname.FromWASI(filepath.ToSlash(rel))}
 }
 
-// isInside reports whether the file is in the working directory.
 func (l location) isInside() bool { return !filepath.IsAbs(filepath.FromSlash(l.rel)) }
 
-// child returns the location of an entry of the directory l.
 func (l location) child(name string) location {
 	c := location{abs: l.childPath(name), rel: l.rel + "/" + name}
 	if l.rel == "." {
@@ -69,7 +67,6 @@ func (l location) child(name string) location {
 	return c
 }
 
-// childPath returns the absolute path of an entry of the directory l.
 func (l location) childPath(name string) string {
 	return string(l.appendChild(make([]byte, 0, len(l.abs)+1+len(name)), name))
 }
@@ -81,8 +78,8 @@ func (l location) appendChild(b []byte, name string) []byte {
 	return append(b, pathname.ToWASI(name)...)
 }
 
-// real returns the path without links, as far as they can be resolved. All names of one
-// file have the same real path.
+// real returns the path after following links, as far as they can be resolved. All names of
+// one file have the same real path.
 func (l location) real() string {
 	if path, err := filepath.EvalSymlinks(l.abs); err == nil {
 		return path
@@ -94,7 +91,7 @@ func (l location) real() string {
 	return l.abs
 }
 
-// display returns the path in the form of results and arguments.
+// display returns the path as results and arguments write it.
 func (l location) display() string { return filename.Show(l.rel) }
 
 // toolError turns an error of package os into an error with advice.
@@ -126,8 +123,8 @@ func (l location) toolError(op string, err error) error {
 	return tool.IO("%s %s: %w", op, l.display(), cause)
 }
 
-// notAFile returns the error of a directory, a pipe or a device, which has no content to
-// read or write.
+// notAFile returns the error of a directory, pipe or device, which has no content to read or
+// write.
 func (l location) notAFile(op string, info fs.FileInfo) error {
 	what := "neither a file nor a directory, but a pipe or a device for example, which no tool opens"
 	if info.IsDir() {
@@ -136,7 +133,6 @@ func (l location) notAFile(op string, info fs.FileInfo) error {
 	return tool.Coded("NOT_A_FILE", tool.InvalidInput("%s %s: is %s", op, l.display(), what))
 }
 
-// checkDir returns an error if the location is no directory.
 func (l location) checkDir(op string) error {
 	info, err := os.Stat(l.abs)
 	what := "a file, not a directory; file_read shows it"
@@ -151,8 +147,8 @@ func (l location) checkDir(op string) error {
 	return tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s %s: is %s", op, l.display(), what))
 }
 
-// hint returns the end of an error about a path that does not exist: the path that may
-// have been meant, or empty.
+// hint returns the end of an error about a path that does not exist: a path that may have been
+// meant. It is empty if there is none.
 func (l location) hint() string {
 	if target, err := os.Readlink(l.abs); err == nil {
 		return "; it is a symbolic link to " + filename.Show(target) + ", where nothing is"
@@ -183,8 +179,8 @@ func (l location) hint() string {
 	return "; outside the working directory only granted directories exist"
 }
 
-// ensureToolError is [location.toolError] for errors that may be complete already: those
-// made by package tool, and the end of the call.
+// ensureToolError is [location.toolError] for errors that may already have advice: errors of
+// package tool, and the end of the call.
 func (l location) ensureToolError(op string, err error) error {
 	if _, ok := errors.AsType[*fs.PathError](err); !ok {
 		return err

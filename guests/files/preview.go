@@ -10,11 +10,11 @@ const (
 	previewContext = 3
 	// These limits keep the preview of a large change short, as the caller knows the new text.
 	maxPreviewBytes = 4 << 10
-	maxPreviewLines = 10 // at each end of a run of new lines
+	maxPreviewLines = 10 // lines at each end of a run of new lines; those between are left out
 )
 
-// preview returns the changed lines and the lines around, with the numbers that file_read
-// would show now, so that a model can continue by number.
+// preview returns the changed lines and the lines around them, with the numbers that file_read
+// would show after the change, so that a model can go on with these numbers.
 func preview(was, is []byte, changes []change) string {
 	var out strings.Builder
 	lineShift, byteShift := 0, 0 // from the old content to the new one
@@ -60,7 +60,7 @@ func preview(was, is []byte, changes []change) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// lineCount returns the number of lines; the last one may lack its line feed.
+// lineCount returns the number of lines. The last line may lack its line feed.
 func lineCount(content []byte) int {
 	n := countLines(content)
 	if len(content) > 0 && !bytes.HasSuffix(content, []byte("\n")) {

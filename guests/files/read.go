@@ -19,9 +19,10 @@ import (
 const (
 	maxReadLines  = 2000
 	maxReadOutput = 50 << 10
-	// maxHashed limits the size of files that get a hash: larger ones cannot be edited.
+	// maxHashed limits the size of files that get a hash; larger ones cannot be edited.
 	maxHashed = maxEditBytes
-	// maxCounted limits the size of files that are read to the end to count their lines.
+	// maxCounted limits the size of files that are read to the end to count their lines; lines
+	// of larger files are not counted.
 	maxCounted = 64 << 20
 )
 
@@ -36,10 +37,10 @@ type readArgs struct {
 type readResult struct {
 	Output     string `json:"output"`
 	SHA256     string `json:"sha256,omitempty"`      // of the whole file; absent for a directory and beyond 8 MiB
-	Lines      int    `json:"lines,omitempty"`       // number of lines in the whole file; absent beyond 64 MiB, unless its end was reached
-	NextOffset int    `json:"next_offset,omitempty"` // offset of the next page; absent when the file is read to its end
-	Encoding   string `json:"encoding,omitempty"`    // of the file; absent for UTF-8 without a byte order mark
-	Count      int    `json:"count,omitempty"`       // number of entries of a directory
+	Lines      int    `json:"lines,omitempty"`       // lines in the file; absent beyond 64 MiB, unless its end was reached
+	NextOffset int    `json:"next_offset,omitempty"` // offset of the next page; absent after the last page
+	Encoding   string `json:"encoding,omitempty"`    // encoding of the file; absent for UTF-8 without a byte order mark
+	Count      int    `json:"count,omitempty"`       // number of entries of the directory
 
 	images []tool.Image
 }
@@ -88,7 +89,7 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 	return out, nil
 }
 
-// fromEnd returns the number of the first of the last n lines.
+// fromEnd returns the number of the line at which the last n lines of a file begin.
 func fromEnd(ctx context.Context, f *os.File, l location, n int, hint charset.Encoding) (int, error) {
 	r, _, _, err := openText(f, l, hint)
 	if err != nil {
@@ -102,9 +103,9 @@ func fromEnd(ctx context.Context, f *os.File, l location, n int, hint charset.En
 	return lines - n + 1, err
 }
 
-// openText detects the encoding of a file, and returns a reader of its text as UTF-8,
-// after the byte order mark. hint is the encoding from the call. After reading, damaged
-// reports whether the text did not fit its encoding.
+// openText detects the encoding of a file, and returns a reader of its text as UTF-8, after
+// the byte order mark. hint is the encoding from the call. Call damaged after reading: it
+// reports whether the text did not fit the encoding.
 func openText(f io.Reader, l location, hint charset.Encoding) (text *bufio.Reader, enc charset.Encoding, damaged func() bool, err error) {
 	r := bufio.NewReaderSize(f, readerBytes)
 	head, err := r.Peek(binaryProbe)
@@ -120,7 +121,7 @@ func openText(f io.Reader, l location, hint charset.Encoding) (text *bufio.Reade
 	return text, enc, damaged, nil
 }
 
-// checkIsText returns an error if a file is no text that we can show and edit.
+// checkIsText returns an error for a file that is not text, which we cannot show and edit.
 func checkIsText(e charset.Encoding, op string, l location) error {
 	switch e.Form {
 	case charset.Binary:
@@ -135,7 +136,7 @@ func checkIsText(e charset.Encoding, op string, l location) error {
 type page struct {
 	offset, limit int
 	raw           bool
-	size          int64 // of the whole file
+	size          int64 // size of the whole file in bytes
 	encoding      charset.Encoding
 }
 
@@ -218,8 +219,7 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	return out, nil
 }
 
-// footer returns the line below a page. A raw page has none, as it would be part of the
-// text.
+// footer returns the line below a page; a raw page has none: it would belong to the text.
 func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely string) string {
 	var notes []string
 	if out.NextOffset > 0 {
@@ -248,8 +248,9 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 	return "\n[" + strings.Join(notes, "; ") + "]"
 }
 
-// likelyEncodings names the encodings that a file may have, as "gbk or big5", if
-// Windows-1252 is only the last resort; else it is empty.
+// likelyEncodings names the encodings that a file may have, such as "gbk or big5". It returns
+// "" unless Windows-1252 was taken only as the last resort, without a hint, and if no other
+// encoding is likely.
 func likelyEncodings(enc, hint charset.Encoding, part []byte) string {
 	if enc.Form != charset.Windows1252 || hint.Form != "" {
 		return ""
@@ -258,8 +259,8 @@ func likelyEncodings(enc, hint charset.Encoding, part []byte) string {
 	return strings.ReplaceAll(strings.Trim(forms, "[]"), " ", " or ")
 }
 
-// formatNumbered returns one line with its number. length is the number of bytes of the
-// line in the file; line may be only its beginning.
+// formatNumbered returns one line with its number. whole is set if line is the whole line, and
+// not only its beginning. length is the number of bytes of the line in the file.
 func formatNumbered(number int, line []byte, whole bool, length int) string {
 	text, cutHere := cut(line, maxShownLine)
 	if !whole || cutHere {

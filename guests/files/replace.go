@@ -31,7 +31,7 @@ type insertArgs struct {
 
 type linesResult struct {
 	Output   string `json:"output"`
-	Lines    int    `json:"lines"`    // of the file now
+	Lines    int    `json:"lines"`    // number of lines in the file after the change
 	Replaced [3]int `json:"replaced"` // number of the first line, number of old lines, number of new lines
 	Diff     string `json:"diff"`
 	SHA256   string `json:"sha256"` // of the new content
@@ -82,7 +82,7 @@ func insertLines(_ context.Context, in insertArgs) (linesResult, error) {
 	})
 }
 
-// editLines replaces old whole lines, starting with line first. choose gets the number of
+// editLines replaces whole lines: old of them from line first on. choose gets the number of
 // lines in the file, and returns the change with a summary.
 func editLines(path, wantHash string, hint charset.Encoding, first, old int, choose func(t *textFile, lines int) (change, string, error)) (linesResult, error) {
 	if path == "" {
@@ -114,9 +114,9 @@ func editLines(path, wantHash string, hint charset.Encoding, first, old int, cho
 	return out, nil
 }
 
-// putLines replaces content[start:end], which are whole lines, by other lines. These get
-// the line ending of the file, unless they hold CR, which is kept. The file ends with a
-// line ending only if it did before.
+// putLines returns the change that replaces content[start:end], which are whole lines, by
+// other lines. The new lines get the line ending of the file, unless they hold CR, which is
+// kept. The file ends with a line ending only if it did before.
 func (t *textFile) putLines(start, end int, lines string) change {
 	if t.eol == "" {
 		t.eol = ending(t.content)
@@ -134,9 +134,9 @@ func (t *textFile) putLines(start, end int, lines string) change {
 	return change{start, end, lines}
 }
 
-// checkNumbers refuses lines that begin with consecutive numbers, as file_read or cat -n
-// prints them, unless the file itself has such lines. A single line is refused only if
-// its number is that of the call.
+// checkNumbers returns an error for lines that begin with consecutive numbers, as file_read or
+// cat -n prints them, unless the file itself has such lines. A single line is refused only if
+// its number is the line number of the call.
 func (t *textFile) checkNumbers(lines string, number int) error {
 	first, next := 0, 0
 	for line := range strings.Lines(lines) {

@@ -15,28 +15,29 @@ import (
 )
 
 const (
-	// firstBatch and maxBatch limit the number of files that are searched at a time. The
-	// first batches are small because most searches have enough results soon. No batch is
-	// so large that the host has nothing to do while the walk collects it.
+	// firstBatch and maxBatch are the numbers of files that are searched together at first and
+	// at most; each batch is twice as large as the one before. The first batches are small
+	// because most searches have enough results soon. No batch is so large that the host has
+	// nothing to do while the walk collects it.
 	firstBatch = 128
 	maxBatch   = 1024
-	// maxBatchNames limits the bytes of the names of a batch.
+	// maxBatchNames limits the bytes of a batch's names; a batch that reaches it is searched.
 	maxBatchNames = search.MaxNames / 2
 )
 
-// searcher collects the matches of one call. The host searches the files. Without a
-// host's search, and for patterns that the host refuses, the module searches them itself.
+// searcher collects the matches of one call. The host searches the files. If the host has no
+// search, or refuses the pattern, the module searches them itself.
 type searcher struct {
 	expr    string
 	context int
 	limit   int
 
-	batch      []batchFile // files that are still to be searched
-	batchNames []byte      // their names in the form that package search takes
-	batchSize  int         // number of files at which the batch is searched
+	batch      []batchFile // files that wait to be searched
+	batchNames []byte      // names of the files in batch, in the form that package search takes
+	batchSize  int         // number of files in a full batch
 	running    []batchFile // files that the host is searching
 	scanner    *lines.Scanner
-	encoding   charset.Encoding // for files that are no UTF-8; if set, the module searches
+	encoding   charset.Encoding // encoding of files that are not UTF-8; if set, the module searches
 
 	out        strings.Builder
 	result     grepResult
@@ -44,21 +45,19 @@ type searcher struct {
 	unreadable int
 	note       string // reason why the only file was not searched
 
-	file          string // of the latest line, as it is shown
-	printed       uint64 // number of the latest printed line in this file
-	contextEnd    uint64 // number of the last line of context after the latest match
+	file          string // name of the file of the latest line, as it is shown
+	printed       uint64 // number of the line of file that was printed last
+	contextEnd    uint64 // number of the last context line after the latest match
 	contextBefore []grepLine
 }
 
-// grepLine is a line of context before a match. It is printed only together with the
-// match.
+// grepLine is a line of context before a match. It is printed only together with the match.
 type grepLine struct {
 	number uint64
 	text   string
 }
 
-// batchFile is a file in a directory. Most files have no match, and so need no location
-// of their own.
+// batchFile names a file by its directory. Most files have no match, and so need no location.
 type batchFile struct {
 	dir  location // the file itself if name is empty
 	name string
@@ -71,8 +70,8 @@ func (b *batchFile) location() location {
 	return b.dir.child(b.name)
 }
 
-// add adds a file to the batch, and searches the batch if it is full. It returns
-// errEnough if the limit is reached and there is at least one more match.
+// add adds a file to the batch, and searches the batch if it is full. It returns errEnough if
+// the limit on matches is reached and there is at least one more match.
 func (s *searcher) add(ctx context.Context, dir location, name string) error {
 	s.batch = append(s.batch, batchFile{dir, name})
 	s.batchNames = append(dir.appendChild(s.batchNames, name), 0)
@@ -84,7 +83,7 @@ func (s *searcher) add(ctx context.Context, dir location, name string) error {
 	return s.begin(ctx)
 }
 
-// searchFile searches the only file of a call. Errors of the file fail the call.
+// searchFile searches the only file of a call. An error of the file fails the call.
 func (s *searcher) searchFile(ctx context.Context, l location) error {
 	f, err := os.Open(l.abs)
 	if err != nil {
@@ -119,7 +118,7 @@ func (s *searcher) searchFile(ctx context.Context, l location) error {
 	return nil
 }
 
-// flush searches the rest of the batch, and waits for the result.
+// flush searches the files that are still in the batch, and waits for the results.
 func (s *searcher) flush(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -127,8 +126,8 @@ func (s *searcher) flush(ctx context.Context) error {
 	return s.collect()
 }
 
-// begin waits for the batch before, and has the host search the present one while the
-// walk goes on.
+// begin waits for the results of the previous batch. Then it has the host search the present
+// batch while the walk goes on.
 func (s *searcher) begin(ctx context.Context) error {
 	before := s.running
 	if err := s.collect(); err != nil {
@@ -175,7 +174,6 @@ func (s *searcher) begin(ctx context.Context) error {
 	return nil
 }
 
-// collect waits for the host's results and prints the matches.
 func (s *searcher) collect() error {
 	batch := s.running
 	if len(batch) == 0 {
@@ -203,7 +201,7 @@ func (s *searcher) collect() error {
 	return nil
 }
 
-// scan searches a file without the host.
+// scan searches a file in the module, without the host.
 func (s *searcher) scan(l location) error {
 	f, err := os.Open(l.abs)
 	if err != nil {
@@ -230,12 +228,13 @@ func (s *searcher) scan(l location) error {
 	return err
 }
 
-// startFile sets the file of the lines that follow.
+// startFile notes the file to which the following lines belong.
 func (s *searcher) startFile(l location) {
 	s.file, s.printed, s.contextEnd, s.contextBefore = l.display(), 0, 0, s.contextBefore[:0]
 }
 
-// line handles the next line of a result: a match, or context.
+// line handles the next line of a result: a match (matches) or context. cut is set if text is
+// only the beginning of the line.
 func (s *searcher) line(number uint64, text string, matches, cut bool) error {
 	if cut {
 		text += " [line cut]"

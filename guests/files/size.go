@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// humanSize returns a number of bytes with one decimal and a unit of 1024.
+// humanSize returns a size with one decimal and a power of 1024 as its unit, such as 1.5 MiB.
 func humanSize(bytes int64) string {
 	if bytes < 1024 {
 		return fmt.Sprintf("%d B", bytes)
@@ -17,7 +17,7 @@ func humanSize(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", size, unit)
 }
 
-// count returns a number with its noun.
+// count returns a number with its noun: one if n is 1, else many.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// isFile reports whether info is that of a regular file. In WASI a named pipe has no
-// type, and package os takes files without a type for regular files.
+// isFile reports whether info is that of a regular file. In WASI a named pipe has no type, and
+// package os reports files without a type as regular files.
 func isFile(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return info.Mode().IsRegular() && (!ok || st.Filetype == syscall.FILETYPE_REGULAR_FILE)

@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// versionControl lists directories that are never searched: they are large, and nobody
-// means them. All are hidden.
+// versionControl lists directories that are never searched: they are large, and nobody wants
+// to search them. All names begin with a dot.
 var versionControl = []string{".git", ".hg", ".svn", ".bzr"}
 
 // walker visits the files below a directory in the order of their names, directory by
@@ -24,15 +24,13 @@ type walker struct {
 	// visit is called for every entry that is not a directory. prefix is the path of its
 	// directory relative to the start, with slashes. An error ends the walk.
 	visit func(dir location, prefix string, entry search.Entry) error
-	// enter reports whether to enter a directory; nil: enter all.
-	enter func(path string) bool
+	enter func(path string) bool // reports whether to enter a directory; nil: enter all
 
 	skipped int // number of directories that could not be read
-	seen    int // number of entries so far
+	seen    int // number of entries that the walk has met
 }
 
-// checkSearchable returns an error if the location is inside a directory of version
-// control.
+// checkSearchable returns an error if the location is inside a directory of version control.
 func checkSearchable(l location) error {
 	for part := range strings.SplitSeq(l.abs, string(os.PathSeparator)) {
 		if slices.Contains(versionControl, part) {
@@ -42,7 +40,6 @@ func checkSearchable(l location) error {
 	return nil
 }
 
-// walk visits the entries below start.
 func (w *walker) walk(ctx context.Context, start location) error {
 	if err := checkSearchable(start); err != nil {
 		return err
@@ -62,8 +59,7 @@ func (w *walker) walk(ctx context.Context, start location) error {
 	return w.entries(ctx, start, "", entries, ignore)
 }
 
-// maxAhead limits the number of directories that are listed in one request, before the
-// walk enters them.
+// maxAhead limits the directories that one request lists before the walk enters them.
 const maxAhead = 64
 
 func (w *walker) entries(ctx context.Context, dir location, prefix string, entries search.Listing, ignore *gitignore.File) error {
@@ -112,7 +108,7 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 	return nil
 }
 
-// wants reports whether to visit or enter an entry.
+// wants reports whether the options of the walk permit to visit or enter an entry.
 func (w *walker) wants(prefix string, entry search.Entry, ignored gitignore.Dir) bool {
 	dir := entry.Type.IsDir()
 	switch {
@@ -122,8 +118,9 @@ func (w *walker) wants(prefix string, entry search.Entry, ignored gitignore.Dir)
 	return !dir || w.enter == nil || w.enter(prefix+entry.Name)
 }
 
-// list lists the next directories that the walk will enter. The first of entries is such
-// a directory. The listing of a directory that cannot be read is nil.
+// list lists directories that the walk will enter next, in their order: at least one, at most
+// maxAhead. The first of entries is such a directory. A nil listing: the caller has to list
+// that directory itself.
 func (w *walker) list(dir location, prefix string, entries search.Listing, ignored gitignore.Dir) []search.Listing {
 	var names []string
 	for _, entry := range entries {
@@ -141,8 +138,8 @@ func (w *walker) list(dir location, prefix string, entries search.Listing, ignor
 	return listings
 }
 
-// readDir lists a directory by the host, which reports the types of irregular files
-// better, or without its help.
+// readDir lists a directory through the host, which knows the types of irregular files better,
+// or else without the host.
 func readDir(name string) (search.Listing, error) {
 	if listings, err := search.List(name); err == nil && listings[0] != nil {
 		return listings[0], nil

@@ -30,7 +30,7 @@ type writeResult struct {
 	Output string `json:"output"`
 	Bytes  int    `json:"bytes"`
 	Action string `json:"action"` // "Created" or "Overwrote"
-	SHA256 string `json:"sha256"` // of the new content
+	SHA256 string `json:"sha256"` // SHA-256 of the new content
 }
 
 func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
@@ -85,8 +85,7 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	return out, nil
 }
 
-// encode returns a text as the bytes of a file. It is an error if the encoding lacks a
-// character.
+// encode returns a text as the bytes of a file. A character that enc lacks is an error.
 func encode(l location, text []byte, enc charset.Encoding) ([]byte, error) {
 	raw, lacks, at := enc.Encode(text)
 	if at >= 0 {
@@ -103,8 +102,8 @@ func nulError(argument, text string) error {
 	return tool.InvalidInput("%s holds a NUL byte in its line %d, which no text has: leave it out, or make a binary file with bash", argument, 1+strings.Count(before, "\n"))
 }
 
-// lostFormNote returns the end of a message if the new content loses an invisible
-// property of the file: its encoding, its byte order mark, or its line endings.
+// lostFormNote returns the end of a message if the new content changes an invisible property
+// of the file: its encoding, its byte order mark, or its line endings.
 func lostFormNote(l location, content []byte, hint charset.Encoding) string {
 	f, err := os.Open(l.abs)
 	if err != nil {
@@ -127,8 +126,8 @@ func lostFormNote(l location, content []byte, hint charset.Encoding) string {
 	return ""
 }
 
-// create writes a new file and makes its directories. It uses the final name, so that an
-// error names that file. If the call ends in the middle, the host drops its changes.
+// create writes a new file and makes its directories. It writes under the final name, so that
+// an error names that file. If the call ends in the middle, the host drops its changes.
 func create(l location, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(l.abs), 0o777); err != nil {
 		return err
@@ -167,8 +166,8 @@ func replace(l location, content []byte, mode fs.FileMode) error {
 	return err
 }
 
-// overwrite replaces the content of an existing file. If the name is a link, its target
-// is written in place, because the link is to stay and only the host knows its target.
+// overwrite replaces the content of an existing file. If the name is a link, it writes into
+// the target, because the link has to stay and only the host knows its target.
 func overwrite(l location, content []byte) error {
 	f, err := os.OpenFile(l.abs, os.O_WRONLY, 0)
 	if err != nil {
@@ -198,8 +197,8 @@ func checkHashText(want string) error {
 	return nil
 }
 
-// readHashed reads a file up to maxHashed bytes, plus one byte if there is more. size is
-// its expected size.
+// readHashed reads the content of a file for its hash: at most maxHashed bytes, plus one if
+// there is more. size is the expected size of the file.
 func readHashed(f io.Reader, size int64) ([]byte, error) {
 	// io.ReadAll would hold several copies of a large file.
 	var content bytes.Buffer
@@ -208,8 +207,8 @@ func readHashed(f io.Reader, size int64) ([]byte, error) {
 	return content.Bytes(), err
 }
 
-// checkHash returns an error if want is set and the file has another hash. The error does
-// not tell the hash, so that the caller reads the file again.
+// checkHash returns an error if want is not empty and the file has another hash. The error
+// does not show the hash, so that the caller has to read the file again.
 func checkHash(l location, size int64, want string) error {
 	if want == "" {
 		return nil

@@ -43,20 +43,20 @@ type bashArgs struct {
 
 type bashResult struct {
 	Output    string `json:"output"`
-	Stderr    string `json:"stderr,omitempty"` // with separate_stderr; else it is a part of Output
+	Stderr    string `json:"stderr,omitempty"` // standard error with separate_stderr; else it is a part of Output
 	ExitCode  int    `json:"exit_code"`        // 128 and the signal's number when a signal ended bash
 	Signal    int    `json:"signal,omitempty"`
 	Truncated bool   `json:"truncated,omitempty"`
 }
 
-// truncatedNote follows an output that the host cut.
+// truncatedNote is added to an output that the host has cut.
 const truncatedNote = "\n[output truncated: the command wrote more than is kept; narrow it, for instance with head, tail or grep]"
 
 func bash(ctx context.Context, in bashArgs) (bashResult, error) {
 	return run(ctx, in, exec.Run)
 }
 
-// run is bash with the host's function as an argument.
+// run is the tool bash. start is the host's function that runs a command.
 func run(ctx context.Context, in bashArgs, start func(context.Context, exec.Command) (exec.Outcome, error)) (bashResult, error) {
 	if in.Command == "" {
 		return bashResult{}, tool.InvalidInput("command is empty")

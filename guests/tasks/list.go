@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxTasks   = 200
-	maxContent = 2 << 10 // bytes
+	maxTasks   = 200     // for another one, a completed task is deleted
+	maxContent = 2 << 10 // bytes of a task; more is an error
 	prefix     = "task_" // begins an id, which is also the key in the store
 )
 
@@ -43,7 +43,7 @@ func (t task) line() string {
 	return fmt.Sprintf("%s %s %s", marks[t.Status], t.id(), strings.ReplaceAll(t.Content, "\n", "\n    "))
 }
 
-// store is package kv, or a substitute in tests.
+// store holds the functions of package kv, or substitutes in tests.
 type store struct {
 	get    func(key string) ([]byte, bool, error)
 	set    func(key string, value []byte, ttl time.Duration) error
@@ -53,7 +53,6 @@ type store struct {
 
 var sessionStore = store{kv.Get, kv.Set, kv.Delete, kv.Keys}
 
-// load returns the tasks in the order of their numbers.
 func (s store) load() ([]task, error) {
 	keys, err := s.keys(prefix, 2*maxTasks)
 	if err != nil {
@@ -117,7 +116,6 @@ type taskResult struct {
 	progress
 }
 
-// progress counts the tasks of the list.
 type progress struct {
 	Completed int `json:"completed"`
 	Total     int `json:"total"`

@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// facts are the facts of the machine that the host may report: their names in the
+// facts lists the facts of the machine that the host may report: their names in the
 // configuration, and their titles in a text.
 var facts = []struct{ name, title string }{
 	{"os", "system"},
@@ -22,7 +22,7 @@ var facts = []struct{ name, title string }{
 	{"version", "program"},
 }
 
-// Names in the configuration of the time zone, such as Europe/Berlin, and of its present
+// Names of facts in the configuration: the time zone, such as Europe/Berlin, and its present
 // offset from UTC, such as -03:30. The module has no table of time zones.
 const (
 	zoneName   = "timezone"
@@ -39,8 +39,7 @@ func currentTime(context.Context, noArgs) (timeResult, error) {
 	return timeIn(time.Now(), config.Get), nil
 }
 
-// timeIn returns a time in the host's time zone, or in UTC if the host does not report
-// its own.
+// timeIn returns a time in the host's time zone, or in UTC if the host reports none.
 func timeIn(now time.Time, get func(string) (string, bool)) timeResult {
 	now = now.UTC()
 	zone, _ := get(zoneName)

@@ -55,7 +55,7 @@ type textArgs struct {
 
 type echoResult struct {
 	Text   string `json:"text"`
-	Length int    `json:"length"` // in bytes
+	Length int    `json:"length"` // length of Text in bytes
 	SHA256 string `json:"sha256"`
 }
 
@@ -115,7 +115,7 @@ type hostArgs struct {
 	Path    string `json:"path,omitempty" desc:"A file or directory to look at." default:"."`
 }
 
-// hostResult has one field for each import. Errors has the texts of the errors, by
+// hostResult has one field for each import. Errors holds error texts by the name of the
 // import.
 type hostResult struct {
 	Cancelled   bool              `json:"cancelled"`
@@ -126,7 +126,7 @@ type hostResult struct {
 	Placeholder string            `json:"placeholder,omitempty"`
 	Exec        *execResult       `json:"exec,omitempty"`
 	File        string            `json:"file,omitempty"`   // the type of Path: dir or file
-	StatType    string            `json:"looked,omitempty"` // the same, found by the host
+	StatType    string            `json:"looked,omitempty"` // the type of Path, found by the host
 	Errors      map[string]string `json:"errors,omitempty"`
 }
 
@@ -232,7 +232,7 @@ type keepArgs struct {
 type keepResult struct {
 	Keys   []string          `json:"keys"`
 	Values map[string]string `json:"values"`
-	Errors map[string]string `json:"errors,omitempty"` // by key
+	Errors map[string]string `json:"errors,omitempty"` // texts of errors, by the key
 }
 
 func keep(_ context.Context, in keepArgs) (keepResult, error) {
@@ -271,7 +271,7 @@ type allocArgs struct {
 }
 
 type allocResult struct {
-	HeapBytes uint64 `json:"heap_bytes"` // after the last collection
+	HeapBytes uint64 `json:"heap_bytes"` // size of the heap after the last collection
 	SysBytes  uint64 `json:"sys_bytes"`  // bytes that the Go runtime took from the memory
 	Cycles    uint32 `json:"cycles"`
 }

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxBody limits the bytes of a body that are read, and the bytes of its text as UTF-8.
+// maxBody limits the bytes of a body, and those of its text as UTF-8; the rest is cut.
 const maxBody = 8 << 20
 
-// decode converts a body to UTF-8. declared is the encoding in the answer's headers; can
-// be empty. encoding is "" for UTF-8. If the encoding is not known, known is false and
-// the text is read as if it were UTF-8: the markup, and text in ASCII, are the same in
-// most encodings. cut reports whether text was left out.
+// decode converts a body to UTF-8. declared is the encoding in the answer's headers; can be
+// empty. encoding is the name of the body's encoding; "" for UTF-8. If the encoding is not
+// known, known is false and the text is read as if it were UTF-8: the markup, and text in
+// ASCII, are the same in most encodings. cut reports whether text was left out.
 func decode(body []byte, declared string, isHTML bool) (text []byte, encoding string, known, cut bool) {
 	label := strings.ToLower(strings.Trim(declared, " \t\"'"))
 	switch {
@@ -52,7 +52,7 @@ func decode(body []byte, declared string, isHTML bool) (text []byte, encoding st
 	return body, clean(strings.ToValidUTF8(label[:min(len(label), 40)], "")), false, false
 }
 
-// wholeRunes returns the length of body without an incomplete character at its end.
+// wholeRunes returns the length of body up to an incomplete character at its end.
 func wholeRunes(body []byte) int {
 	for n := 1; n <= min(utf8.UTFMax, len(body)); n++ {
 		if c := body[len(body)-n]; utf8.RuneStart(c) {
@@ -65,8 +65,7 @@ func wholeRunes(body []byte) int {
 	return len(body)
 }
 
-// metaCharset returns the encoding that the head of a page declares; empty: it declares
-// none.
+// metaCharset returns the encoding that the head of a page declares; empty: it declares none.
 func metaCharset(head []byte) string {
 	s := scanner{src: head}
 	for {
@@ -140,8 +139,8 @@ var (
 	latin9      = latin9Table()
 )
 
-// upperHalf returns the upper half of Latin-1, with the characters of other from the byte
-// at on.
+// upperHalf returns the characters of the bytes from 0x80 on: those of Latin-1, with the
+// characters of other in their place from the byte at on.
 func upperHalf(at int, other string) (table [128]rune) {
 	for i := range table {
 		table[i] = rune(0x80 + i)

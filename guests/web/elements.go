@@ -2,8 +2,7 @@ package main
 
 import "strings"
 
-// element is an HTML element that this package knows. The zero value is any other
-// element.
+// element is an HTML element that this package knows; zero: any other element.
 type element uint8
 
 // The elements, in the order of elementNames.
@@ -41,19 +40,18 @@ const (
 var elemStyle = elementOf([]byte("style"))
 
 var elementNames = strings.Fields("a base br code dd dt h1 h2 h3 h4 h5 h6 hr img kbd li menu meta ol pre samp table td textarea th title tr ul " +
-	// Elements that only have properties.
+	// Elements without a constant, which only have properties.
 	"address article aside audio blockquote body button canvas caption center details dialog div dl fieldset figcaption figure footer form header " +
 	"iframe link main nav noembed noframes object option p script section select span style summary svg tbody template tfoot thead video xmp")
 
 // properties control the rendering of an element.
 type properties struct {
-	raw      bool // its text holds no tags
-	skipped  bool // its content is no text for people
-	hideable bool // it always has an end tag, so that an attribute can hide exactly its content
-	breaks   int  // line ends before and after the element
+	raw      bool // no tags are in its text, as in script
+	skipped  bool // its content is left out: it is not text for people
+	hideable bool // it always has an end tag, so an attribute can hide exactly its content
+	breaks   int  // number of line ends before and after the element
 }
 
-// propertiesOf holds the properties of each element.
 var propertiesOf = func() (table [128]properties) {
 	set := func(names string, change func(*properties)) {
 		for _, name := range strings.Fields(names) {
@@ -90,7 +88,7 @@ func hashOf(name []byte) int {
 	return h & 511
 }
 
-// elementOf returns the element with a name in lower case; 0: an unknown element.
+// elementOf returns the element with a name, given in lower case; 0: an unknown element.
 func elementOf(name []byte) element {
 	if len(name) == 0 {
 		return 0

@@ -11,11 +11,10 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxAPIError limits the characters of an engine's error message that are passed on.
+// maxAPIError limits the characters of an engine's error message in ours; the rest is cut.
 const maxAPIError = 200
 
-// apiError returns ": " and the error message in an answer of an API; empty: there is
-// none.
+// apiError returns ": " and the error message in an answer of an API; empty: there is none.
 func apiError(body []byte) string {
 	var answer struct {
 		Error struct{ Code, Detail, Message any }
@@ -69,7 +68,7 @@ func readGoogle(body []byte) ([]result, error) {
 	return out, nil
 }
 
-// readDuckDuckGo reads the page of results for browsers without scripts.
+// readDuckDuckGo returns the results in DuckDuckGo's page for browsers without scripts.
 func readDuckDuckGo(body []byte) ([]result, error) {
 	var out []result
 	var r result
@@ -113,7 +112,7 @@ func readDuckDuckGo(body []byte) ([]result, error) {
 	return out, nil
 }
 
-// isBlocked reports whether a page of DuckDuckGo asks for a proof that a person is there.
+// isBlocked reports whether a page of DuckDuckGo asks for proof that a person is there.
 func isBlocked(body []byte) bool {
 	s := scanner{src: body}
 	for {
@@ -138,7 +137,7 @@ func classesOf(t token) []string {
 	return strings.Fields(string(class[:min(len(class), maxAttribute)]))
 }
 
-// behindRedirect returns the target of a link of DuckDuckGo; "" for an advertisement.
+// behindRedirect returns the URL to which a link of DuckDuckGo leads; "" for an advertisement.
 func behindRedirect(href string) string {
 	if strings.HasPrefix(href, "//") {
 		href = "https:" + href
@@ -174,7 +173,6 @@ func (s *scanner) innerText(name element) string {
 	return b.String()
 }
 
-// textOf returns the text of a piece of HTML.
 func textOf(source string) string {
 	s := scanner{src: []byte(source)}
 	return s.innerText(0)

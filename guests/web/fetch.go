@@ -30,10 +30,10 @@ type fetchArgs struct {
 
 type fetchResult struct {
 	Output      string `json:"output"`
-	URL         string `json:"url"` // after all redirects
+	URL         string `json:"url"` // address after all redirects
 	Status      int    `json:"status"`
 	ContentType string `json:"content_type,omitempty"`
-	NextOffset  int    `json:"next_offset,omitempty"` // offset of the next part; 0: this is the last
+	NextOffset  int    `json:"next_offset,omitempty"` // offset of the next part; 0: this was the last part
 	Truncated   bool   `json:"truncated,omitempty"`   // the body was not read to its end
 	Note        string `json:"note,omitempty"`
 
@@ -50,7 +50,7 @@ func httpFetch(ctx context.Context, in fetchArgs) (fetchResult, error) {
 	return fetch(ctx, in, http.Fetch)
 }
 
-// defaultAccept is the header Accept of requests without an Accept header.
+// defaultAccept is the Accept header of requests for which the model gives none.
 const defaultAccept = "text/html, application/xhtml+xml, application/json, text/plain;q=0.9, */*;q=0.5"
 
 func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) {
@@ -94,7 +94,8 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	if isRedirected(address, resp.URL) {
 		notes = append(notes, "the server redirected to "+resp.URL)
 	}
-	// A body that was cut at the limit has about that size; redacted secrets may make it smaller.
+	// A body that was cut at the limit has about that size; redacted secrets may make it
+	// smaller.
 	slow := resp.Truncated && len(resp.Body) < req.MaxBytes-req.MaxBytes/10
 	if slow {
 		notes = append(notes, fmt.Sprintf("the server was too slow: this is what came in %d s", int(time.Since(began).Seconds())))
@@ -139,8 +140,8 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 	return out, nil
 }
 
-// isRedirected reports whether an answer came from another URL than the one asked.
-// Capitals in the host make no difference.
+// isRedirected reports whether an answer came from another URL than the one that was asked
+// for. The case of the host makes no difference.
 func isRedirected(asked, from string) bool {
 	plain := func(text string) string {
 		if u, err := url.Parse(text); err == nil {
@@ -156,9 +157,8 @@ func joinNotes(notes []string) string {
 	return strings.Join(slices.DeleteFunc(notes, func(s string) bool { return s == "" }), "; ")
 }
 
-// imageType returns the type of an image that a model can be shown, by its bytes: the
-// type in the headers may be wrong. The error is the reason why the body is no such
-// image.
+// imageType returns the media type of an image that a model can be shown. Its bytes decide:
+// the type in the headers may be wrong. The error is the reason why the body is no such image.
 func imageType(resp *http.Response) (mime string, err error) {
 	info, err := picture.Look(resp.Body)
 	if err == nil && resp.Truncated {
@@ -170,8 +170,8 @@ func imageType(resp *http.Response) (mime string, err error) {
 	return info.Mime, nil
 }
 
-// timeLeft returns the time for a request, which leaves a rest of the call's time to
-// return the result; 0: the call has no deadline.
+// timeLeft returns the time that a request may take, so that some of the call's time is left
+// to return the result; 0: the call has no deadline.
 func timeLeft(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -181,8 +181,8 @@ func timeLeft(ctx context.Context) time.Duration {
 	return max(left-min(2*time.Second, left/4), time.Millisecond)
 }
 
-// addressOf completes the URL of a model, for example by a missing scheme; note mentions
-// the change. The host stays as it is, because the rules have judged the argument.
+// addressOf completes a URL from a model, for example by a missing scheme; note mentions the
+// change. The host stays as it is, because the rules have judged the argument.
 func addressOf(text string) (address, note string, err error) {
 	text, _, _ = strings.Cut(text, "#") // fragments are not sent
 	scheme, rest, ok := strings.Cut(text, "://")
@@ -219,7 +219,7 @@ func addressOf(text string) (address, note string, err error) {
 	return scheme + "://" + rest[:end] + escapePath(rest[end:]), note, nil
 }
 
-// escapePath escapes characters that people write unescaped into a path or a query.
+// escapePath escapes characters of a path or a query that people write unescaped.
 func escapePath(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -236,7 +236,6 @@ func invalidURL(format string, args ...any) error {
 	return tool.Coded("INVALID_URL", tool.InvalidInput(format, args...))
 }
 
-// failure returns the error of a request that got no answer.
 func failure(err error) error {
 	large, tooLarge := errors.AsType[*http.TooLargeError](err)
 	text := err.Error()
@@ -287,7 +286,7 @@ func mediaTypeOf(resp *http.Response) (mediaType, params string) {
 	return strings.TrimSpace(mediaType), params
 }
 
-// kind is the way to read a body.
+// kind is the way to convert a body to text.
 type kind int
 
 const (
@@ -296,8 +295,8 @@ const (
 	htmlPage
 )
 
-// writeBody writes the body of an answer. It returns notes about it, and whether a part
-// was left out. noImage is the reason why it is not shown as an image.
+// writeBody writes the body of an answer. It returns notes about the body; cut reports whether
+// a part was left out. noImage is the reason why the body is not shown as an image.
 func writeBody(w *window, resp *http.Response, raw bool, noImage error) (notes []string, cut bool, err error) {
 	mediaType, params := mediaTypeOf(resp)
 	_, charset, _ := strings.Cut(params, "charset=")

@@ -8,24 +8,22 @@ import (
 	"strings"
 )
 
-// Limits on the style sheets of a page.
+// Limits on the style sheets of a page; what exceeds them is ignored.
 const (
-	maxSheet = 64 << 10 // bytes of each
-	maxRules = 1000     // of all sheets
+	maxSheet = 64 << 10 // bytes of each style sheet
+	maxRules = 1000     // selectors, in all sheets together
 )
 
-// concealment is the way in which an element is hidden.
 type concealment int
 
 const (
 	shown             concealment = iota
-	hiddenFromReaders             // from screen readers, by aria-hidden: people see it
-	hiddenBySheet                 // by a style sheet
-	hiddenByPage                  // by its own attributes
+	hiddenFromReaders             // hidden from screen readers by aria-hidden, but people see it
+	hiddenBySheet                 // hidden by a style sheet
+	hiddenByPage                  // hidden by the element's own attributes
 )
 
-// concealmentOf returns the way in which a tag, or a style sheet before it, hides its
-// element.
+// concealmentOf returns the way in which a tag or an earlier style sheet hides the element.
 func (p *page) concealmentOf(t token) (how concealment) {
 	if p.hiddenByRule("", t.tag) {
 		how = hiddenBySheet
@@ -44,9 +42,9 @@ func (p *page) concealmentOf(t token) (how concealment) {
 	return how
 }
 
-// hiddenByRule reports whether a style sheet hides one of these names, in any case. mark
-// is the character before them in a selector: "." for classes, "#" for IDs, or nothing
-// for elements.
+// hiddenByRule reports whether a style sheet hides one of the names, in any case. mark is the
+// character before a name in a selector: "." for classes, "#" for IDs, or nothing for
+// elements.
 func (p *page) hiddenByRule(mark string, names []byte) bool {
 	return len(p.rules) > 0 && slices.ContainsFunc(strings.Fields(strings.ToLower(html.UnescapeString(string(names)))), func(name string) bool { return p.rules[mark+name] })
 }
@@ -87,15 +85,15 @@ func (p *page) readSheet(text string) {
 	}
 }
 
-// unconditional reports whether a block of rules applies on every screen, by the text
-// before the block.
+// unconditional reports whether a block of CSS rules applies on every screen. before is the
+// text in front of the block.
 func unconditional(before string) bool {
 	before = strings.ToLower(strings.TrimSpace(before))
 	return (strings.HasPrefix(before, "@media") || strings.HasPrefix(before, "@layer")) && !strings.Contains(before, "print") && !strings.Contains(before, "(")
 }
 
-// conceals reports whether declarations hide an element. Later declarations that show it
-// again are ignored. A CSS escape counts as hiding, since it can disguise a word.
+// conceals reports whether CSS declarations hide an element. A later declaration that shows it
+// again is ignored. A CSS escape counts as hiding, since it can disguise a word.
 func conceals(style string) bool {
 	color, back := "-", ""
 	var hides, tiny, clipped bool
@@ -128,7 +126,6 @@ func conceals(style string) bool {
 
 var plainColor = strings.NewReplacer("#ffffff", "#fff", "white", "#fff", "rgb(255,255,255)", "#fff", "#000000", "#000", "black", "#000", "rgb(0,0,0)", "#000")
 
-// stripComments removes comments from CSS.
 func stripComments(css string) string {
 	if !strings.Contains(css, "/*") {
 		return css
@@ -142,7 +139,8 @@ func stripComments(css string) string {
 	return b.String()
 }
 
-// isAmong reports whether a tag is in a list, whose entries have blanks on both sides.
+// isAmong reports whether a tag is in a list, in any case. Each entry of the list has blanks
+// on both sides.
 func isAmong(tag []byte, list string) bool {
 	return strings.Contains(list, " "+strings.ToLower(string(tag))+" ")
 }
@@ -150,26 +148,26 @@ func isAmong(tag []byte, list string) bool {
 // voidElements lists the elements without content.
 const voidElements = " area base br col embed hr img input link meta param source track wbr "
 
-// impliedEnds lists the start tags that end an element, for elements that may lack an end
-// tag.
+// impliedEnds lists the start tags that end an open element, by the name of that element; its
+// end tag may be missing.
 var impliedEnds = map[string]string{
 	"li": " li ", "dt": " dt dd ", "dd": " dt dd ", "tr": " tr ", "td": " td th tr ", "th": " td th tr ",
 	"p": " h1 h2 h3 h4 h5 h6 hr ul ol menu pre li dt dd tr td th address article aside blockquote details div dl fieldset figcaption figure footer form header main p section table ",
 }
 
-// skipIn begins to leave out an element, or, with marked, to mark its text.
+// skipIn begins to leave out an element or, if marked is set, to mark its text.
 func (p *page) skipIn(t token, how concealment, marked bool) {
 	p.skipTag, p.skipElement, p.skipDepth, p.innerDepth, p.skipReason, p.markHidden, p.bracketPending = t.tag, t.name, 1, 0, how, marked, marked
 }
 
-// nests reports whether an element within the skipped one is tracked, so that its end tag
-// does not end the skipped element.
+// nests reports whether an element with this name is counted in innerDepth while it is open
+// inside the skipped element. As long as one is open, no end tag ends the skipped element.
 func (p *page) nests(name element) bool {
 	return name == elemTable || !propertiesOf[p.skipElement].hideable && (propertiesOf[name].hideable && name != elemA || isAmong([]byte(name.String()), " menu dl "))
 }
 
-// openSkipped handles a start tag in a skipped or marked element, and reports whether the
-// tag has ended the skipped element. It ends at the same place as in a browser, or later.
+// openSkipped handles a start tag inside a skipped or marked element. ended reports whether
+// the tag has ended that element, which ends at the same place as in a browser, or later.
 func (p *page) openSkipped(t token, closed bool) (ended bool) {
 	skip := strings.ToLower(string(p.skipTag))
 	switch {
@@ -185,8 +183,8 @@ func (p *page) openSkipped(t token, closed bool) (ended bool) {
 	return false
 }
 
-// closeSkipped handles an end tag in a skipped or marked element, and reports whether the
-// tag has also ended the element around it.
+// closeSkipped handles an end tag inside a skipped or marked element. ended reports whether
+// the tag has also ended the element around that element.
 func (p *page) closeSkipped(t token) (ended bool) {
 	switch {
 	case p.innerDepth > 0:

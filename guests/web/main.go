@@ -63,8 +63,8 @@ var failures = []string{
 	"BAD_RESPONSE: what came is not HTTP, broke off, or cannot be read; look at the scheme and the port, or try again later",
 }
 
-// ofEngine returns an option that asks for the key of an engine if the configuration
-// selects the engine.
+// ofEngine returns an option of web_search: it asks for the key of the engine if the
+// configuration selects the engine.
 func ofEngine(name string) tool.Option {
 	e := engines[name]
 	return tool.UsesSecretWhen(configEngine, name, e.secret, e.header)

@@ -10,38 +10,38 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth limits the levels of nested lists that are rendered differently.
+// maxDepth limits the levels of nested lists. The entries of deeper lists are rendered like
+// those of the deepest level.
 const maxDepth = 16
 
-// page renders the visible text of an HTML document: headings, lists, tables and links as
-// in Markdown, and text between them. Its memory does not depend on how deep the document
-// nests.
+// page renders the visible text of an HTML document: headings, lists, tables and links as in
+// Markdown, and text between them. Its memory does not depend on how deep the document nests.
 type page struct {
 	out  *window
 	base *url.URL // for resolving links; nil: links are left out
 
 	breaks       int    // line ends due before the next text
 	pendingBlank bool   // a blank is due before the next text
-	lineStarted  bool   // this line, or this cell, has some text
+	lineStarted  bool   // the present line or table cell has some text
 	pendingMark  string // due before the next text, such as the mark of a list entry
 	hasTitle     bool
 	lists        []list
-	ignoredLists int    // open lists deeper than maxDepth
-	pre          int    // number of open elements pre, whose white space counts
+	ignoredLists int    // number of open lists that are nested deeper than maxDepth
+	pre          int    // number of open elements pre, whose white space is kept
 	preOpened    bool   // the outermost pre has just begun
-	cells        int    // number of cells of this row
-	row          int    // offset of this row in the output
-	href         []byte // of the link around the text; nil: there is none
-	openLink     string // URL of the link whose bracket is open; empty: none is
+	cells        int    // number of cells in the present table row
+	row          int    // offset of the present table row in the output
+	href         []byte // URL of the link around the text, as written; nil: there is none
+	openLink     string // URL of the link whose bracket is open; empty: no link
 
-	skipTag        []byte          // the name of an element that is left out or marked, as written; nil: there is none
-	skipElement    element         // the same name
-	skipDepth      int             // number of open elements with that name, including itself
-	innerDepth     int             // number of open elements inside that [page.nests] tracks
-	skipReason     concealment     // the way in which the page hides the element
-	hidesText      bool            // the page hides some text
-	markHidden     bool            // its text is written, with a mark that the page hides it
-	bracketPending bool            // none of its text is written yet
+	skipTag        []byte          // name of the element that is left out or marked, as written; nil: there is none
+	skipElement    element         // the element skipTag
+	skipDepth      int             // number of open elements with the same name, including the skipped element
+	innerDepth     int             // number of open elements in it for which [page.nests] is true
+	skipReason     concealment     // reason why the element is skipped or marked
+	hidesText      bool            // some text of the page is hidden
+	markHidden     bool            // the element is not skipped: its text is written, marked as hidden
+	bracketPending bool            // nothing of the marked text is written yet
 	rules          map[string]bool // selectors TAG, .CLASS and #ID that style sheets hide
 }
 
@@ -83,8 +83,8 @@ func (p *page) render(src []byte) {
 	}
 }
 
-// maxAttribute limits the bytes of an attribute or a title; longer attributes are
-// ignored.
+// maxAttribute limits the bytes of an attribute or a title. A longer attribute is ignored; a
+// longer title or list of classes is cut.
 const maxAttribute = 1000
 
 func (p *page) title(text []byte) {
@@ -235,7 +235,7 @@ func (p *page) close(t token) {
 	}
 }
 
-// endRow ends the line of a row, however its cells end.
+// endRow ends the line of a table row, even if the last cell is still open.
 func (p *page) endRow() {
 	p.forceBreaks(1)
 	if p.cells > 0 && p.breaks > 0 {
@@ -250,9 +250,8 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// resolve returns the URL of a link in its shortest form: on the page's own server only
-// the path. It is "" for a link within the page and for other schemes than http and
-// https.
+// resolve returns the URL of a link in its shortest form: on the page's own server only the
+// path. It returns "" for a link within the page and for other schemes than http and https.
 func (p *page) resolve(href string) string {
 	if p.base != nil && plainPath(href) {
 		return href
@@ -295,8 +294,7 @@ func plainPath(href string) bool {
 	return true
 }
 
-// requestBreaks asks for line ends before the next text. Within a link they become a
-// blank.
+// requestBreaks asks for line ends before the next text. Within a link they become a blank.
 func (p *page) requestBreaks(breaks int) {
 	switch {
 	case breaks == 0:
@@ -309,8 +307,8 @@ func (p *page) requestBreaks(breaks int) {
 	}
 }
 
-// forceBreaks asks for line ends even in a line that has only a mark, and drops a mark
-// without text.
+// forceBreaks asks for line ends even in a line that has only a mark, and drops a mark that
+// has no text yet.
 func (p *page) forceBreaks(breaks int) {
 	p.endLink()
 	p.pendingMark = ""
@@ -319,11 +317,10 @@ func (p *page) forceBreaks(breaks int) {
 	}
 }
 
-// chunkBytes is the number of bytes of a text that are converted at a time, to limit
-// memory.
+// chunkBytes is the number of bytes of a text that are converted at a time, to limit memory.
 const chunkBytes = 64 << 10
 
-// text writes text with entities.
+// text writes text in which entities are replaced by their characters.
 func (p *page) text(b []byte) {
 	for len(b) > 0 && !p.out.full() {
 		n := min(len(b), chunkBytes)
@@ -392,8 +389,7 @@ func (p *page) writeWords(text string) {
 	}
 }
 
-// write writes text, and before it everything that is due: breaks, marks, and the bracket
-// of a link.
+// write writes text, and before it all that is pending: breaks, marks, the bracket of a link.
 func (p *page) write(text string) {
 	p.writePending()
 	if p.href != nil && p.openLink == "" {
@@ -407,8 +403,8 @@ func (p *page) write(text string) {
 	p.lineStarted = true
 }
 
-// writePending writes the line ends or the blank that are due, with the indentation of a
-// list.
+// writePending writes the pending line ends, with the indentation of a list, or the pending
+// blank.
 func (p *page) writePending() {
 	switch {
 	case p.breaks > 0:
@@ -473,7 +469,8 @@ func isInvisible(r rune) bool {
 	return r <= 0x9f || r == 0x200b || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x206f || r == 0xfeff || r >= 0xe0000 && r <= 0xe0fff
 }
 
-// window keeps a part of the text that is written: limit bytes from an offset on.
+// window keeps a part of the text that is written to it, limit bytes from offset on, and drops
+// the rest.
 type window struct {
 	offset, limit int
 	written       int // number of bytes that were written so far
@@ -481,7 +478,8 @@ type window struct {
 	buf           []byte
 }
 
-// full reports whether more was written than the window keeps.
+// full reports whether text was written behind the end of the window. Text before its offset
+// does not count.
 func (w *window) full() bool { return w.written-w.offset > w.limit } // a sum could overflow, as the offset may be any int
 
 func (w *window) write(text string) {
@@ -499,9 +497,9 @@ func (w *window) write(text string) {
 	w.buf = append(w.buf, text[:min(len(text), max(w.limit+utf8.UTFMax-len(w.buf), 0))]...)
 }
 
-// text returns the kept text in whole characters, and the offset of the text that
-// follows; 0: nothing follows. It ends at the end of a line or of a word, if there is one
-// near the end.
+// text returns the kept text in whole characters, and the offset of the text after it; 0:
+// nothing follows. If text follows, the kept text is cut at the end of a line or of a word, if
+// one is near.
 func (w *window) text() (text string, next int) {
 	start := 0
 	for start < len(w.buf) && start < utf8.UTFMax && !utf8.RuneStart(w.buf[start]) {
@@ -541,8 +539,8 @@ func writePlain(out *window, src []byte) {
 	}
 }
 
-// isOneOf reports whether a media type is in a list. An entry that ends in a slash or
-// begins with matches by prefix or suffix.
+// isOneOf reports whether a media type is in a list. An entry that ends in a slash matches as
+// a prefix, and an entry that begins with a + as a suffix.
 func isOneOf(mediaType string, types ...string) bool {
 	return slices.ContainsFunc(types, func(t string) bool {
 		return mediaType == t || strings.HasPrefix(t, "+") && strings.HasSuffix(mediaType, t) || strings.HasSuffix(t, "/") && strings.HasPrefix(mediaType, t)

@@ -7,21 +7,21 @@ import "bytes"
 // memory. Attributes are parsed only on request.
 type scanner struct {
 	src []byte
-	pos int
-	raw element // the raw element that was just opened, whose text holds no tags; 0: none
+	pos int     // offset of the next byte to read
+	raw element // raw element that was just opened, see [properties]; 0: none
 	buf [maxTagName]byte
 }
 
-// maxTagName limits the names of elements that are looked up. All known names are
-// shorter.
+// maxTagName limits the length of names that are looked up; a longer name is that of an
+// unknown element.
 const maxTagName = 16
 
 type tokenKind byte
 
 const (
 	endToken   tokenKind = iota // the end of the document
-	textToken                   // with entities
-	rawToken                    // the text of script, style and their like
+	textToken                   // text with entities
+	rawToken                    // the text of a raw element, such as script and style
 	openToken                   // <a href=...>
 	closeToken                  // </a>
 )
@@ -62,7 +62,7 @@ func (s *scanner) next() token {
 	return token{}
 }
 
-// isMarkup reports whether a < at i begins markup, and is not text.
+// isMarkup reports whether the < at offset i begins markup, and is not text.
 func (s *scanner) isMarkup(i int) bool {
 	if i+1 >= len(s.src) {
 		return false
@@ -76,7 +76,7 @@ func (s *scanner) isMarkup(i int) bool {
 	return false
 }
 
-// textTo returns the text from start to the next markup, and moves there.
+// textTo returns the text from start to the next markup, and moves pos to its end.
 func (s *scanner) textTo(start int) []byte {
 	i := start
 	if s.src[i] == '<' {
@@ -97,7 +97,7 @@ func (s *scanner) textTo(start int) []byte {
 	return s.src[start:i]
 }
 
-// tag passes over the markup that begins at pos; ok is false if the markup is no tag.
+// tag passes over the markup at pos and returns its token; ok is false if it is no tag.
 func (s *scanner) tag() (t token, ok bool) {
 	rest := s.src[s.pos:]
 	switch c := rest[1]; {
@@ -185,7 +185,7 @@ func (s *scanner) rawEnd(name string) int {
 	}
 }
 
-// attributes reads the attributes of a tag, up to the > that ends it.
+// attributes reads the attributes of a tag. src begins after the name of the tag.
 type attributes struct {
 	src         []byte
 	pos         int
@@ -243,7 +243,8 @@ func (a *attributes) skipSpace() {
 	}
 }
 
-// attribute returns the first attribute of the tag with a name, as it is written.
+// attribute returns the value of the tag's first attribute with a name, as written. ok is
+// false if there is none.
 func (t token) attribute(name string) (value []byte, ok bool) {
 	a := attributes{src: t.attrs}
 	for a.next() {
@@ -254,8 +255,8 @@ func (t token) attribute(name string) (value []byte, ok bool) {
 	return nil, false
 }
 
-// hasName reports whether an attribute has a name, which consists of lower-case letters
-// and hyphens.
+// hasName reports whether an attribute has this name, in any case. name consists of lower-case
+// letters and hyphens.
 func hasName(attribute []byte, name string) bool {
 	if len(attribute) != len(name) {
 		return false

@@ -15,14 +15,15 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Limits on a search, in characters, and on an answer, in bytes.
+// Limits on a search, in characters, and on its answer, in bytes. Long texts of a result are
+// cut.
 const (
 	maxQuery   = 400
 	maxResults = 10
 	maxAnswer  = 2 << 20
-	maxHeading = 300  // of a result
-	maxSnippet = 500  // of a result
-	maxAddress = 2000 // of a result
+	maxHeading = 300  // title of a result
+	maxSnippet = 500  // snippet of a result
+	maxAddress = 2000 // bytes of a result's URL; a result with a longer one is left out
 )
 
 type searchArgs struct {
@@ -42,7 +43,6 @@ type result struct {
 	Snippet string `json:"snippet"`
 }
 
-// engine is a search engine.
 type engine struct {
 	name   string // for people
 	secret string // the name of the secret that holds its key; "": it needs no key
@@ -52,10 +52,10 @@ type engine struct {
 	read   func(body []byte) ([]result, error)
 }
 
-// withoutKey is advice for a person without a key.
+// withoutKey is advice for a person who has no key for an engine.
 const withoutKey = `Without a key there is search = "duckduckgo" below [web] in agent.toml`
 
-// Names in the configuration.
+// Names of settings that the host gives to the module.
 const (
 	configEngine = "search"
 	configURL    = "search_url" // the engine's URL
@@ -86,7 +86,7 @@ var engines = map[string]engine{
 	},
 }
 
-// hostServices are the functions of the host that a search needs; tests have their own.
+// hostServices holds the functions of the host that a search needs; tests have substitutes.
 type hostServices struct {
 	config func(name string) (string, bool)
 	secret func(name string) (string, error)
@@ -182,13 +182,12 @@ func (e engine) noURL(err error) error {
 	return tool.Failed("the URL of %s is not valid (%v); the person can look at [web] in agent.toml", e.name, err)
 }
 
-// secretCommand returns the command that stores the key.
+// secretCommand returns the command with which a person stores the key of the engine.
 func (e engine) secretCommand(u *url.URL) string {
 	return fmt.Sprintf("stockade secret set %s --host %s --header %s", e.secret, u.Host, e.header)
 }
 
-// checkResponse returns an error if an engine has answered with something else than
-// results.
+// checkResponse returns an error if an engine's response has no results, but something else.
 func (e engine) checkResponse(resp *http.Response, u *url.URL) error {
 	message := ""
 	if resp.Status != 200 {
@@ -214,7 +213,7 @@ func (e engine) checkResponse(resp *http.Response, u *url.URL) error {
 	return nil
 }
 
-// short returns a text of a server on one line, in at most limit characters.
+// short returns a text from a server on one line, cut to at most limit characters.
 func short(text string, limit int) string {
 	text = strings.Join(strings.Fields(clean(strings.ToValidUTF8(text, "\uFFFD"))), " ")
 	if utf8.RuneCountInString(text) <= limit {

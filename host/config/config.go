@@ -11,13 +11,13 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// Config holds every setting after the layers were merged. The zero value is not usable:
-// start from [Default] or [Merge]. Copies are independent.
+// Config holds all settings after the layers were merged. Start from [Default] or [Merge]: the
+// zero value is not usable. A copy can be changed without an effect on the original.
 type Config struct {
 	Model    Model
 	Profile  string             // name of the profile in use; default "", which is Model
 	Profiles map[string]Profile // more models, by the name of the profile; default none
-	Prices   map[string]Price   // by the name of the model; default none
+	Prices   map[string]Price   // prices by the name of the model; default none
 
 	MaxToolTurns        int           // limit on the model's steps in one turn; default 50
 	MaxToolCallsPerTurn int           // limit on tool calls in one step; default 15
@@ -29,10 +29,10 @@ type Config struct {
 	ToolFuel            int           // limit on the fuel of one tool call, in units; default 50000000000
 	ToolFuelTotal       int           // limit on the fuel of all calls of a tool in a session, in units; default 2000000000000
 	SessionFuel         int           // limit on the fuel of all calls in a session, in units; default 10000000000000
-	ToolStore           int           // limit on the bytes that the tools of a module keep in a session; default 262144
-	SessionStore        int           // limit on the bytes that all tools keep in a session; default 1048576
+	ToolStore           int           // limit on the bytes that the tools of one module store in a session; default 262144
+	SessionStore        int           // limit on the bytes that all tools store in a session; default 1048576
 	HistoryCharBudget   int           // limit on the characters of the conversation that are sent; default 400000
-	RequireConfirmation bool          // ask before every call, safe ones too; default false
+	RequireConfirmation bool          // every call is asked about, even a safe one; default false
 	SystemPrompt        string        // text added to the system prompt; default none
 	AgentsMD            bool          // send AGENTS.md to the model; default true
 
@@ -44,7 +44,7 @@ type Config struct {
 	Mounts  []Mount // directories beside the working directory; default none
 
 	sources   map[string]string // key → its source, see [Config.Source]
-	entryKeys map[string]*key   // set keys below names, by their full names
+	entryKeys map[string]*key   // keys that are set below names, by their full names
 }
 
 // Model is the model that answers when no profile is named.
@@ -57,51 +57,49 @@ type Model struct {
 // Profile is a model with its provider and the limits on requests. The defaults are those
 // of Model; [Config.ResolveProfile] fills in values that a profile does not set.
 type Profile struct {
-	Provider     string        // one of [Providers]; in Model also "auto", its default; in a profile needed
-	Name         string        // of the model; default "", an error for all providers but offline
-	BaseURL      string        // of the provider; default "", the provider's own
-	APIKeyEnv    string        // the environment variable that holds the key; default "", the provider's usual one
-	Key          string        // the name of the secret that is the key; default "", none
-	StallTimeout time.Duration // limit on silence of the provider; default 60s
+	Provider     string        // one of [Providers], needed in a profile; in Model also "auto", the default there
+	Name         string        // name of the model; default "", which only offline permits
+	BaseURL      string        // address of the provider; default "", the provider's own
+	APIKeyEnv    string        // name of the environment variable with the key; default "", the provider's usual one
+	Key          string        // name of the secret that is the API key; default "", none
+	StallTimeout time.Duration // limit on the time that the provider sends nothing; default 60s
 	MaxAttempts  int           // number of attempts for one request; default 4
 
-	ContextTokens int      // size of the model's context; default 0, not known
+	ContextTokens int      // size of the model's context in tokens; default 0, not known
 	Reasoning     string   // "low", "medium" or "high"; default "", the provider's default
 	Fallback      []string // names of profiles to try if this one fails; default none
 }
 
-// Price is the price of a million tokens, in US dollars.
+// Price is the price of a million tokens of a model, in US dollars.
 type Price struct {
 	Input       float64
 	Output      float64
-	CachedInput float64 // for input that the provider has in its cache; 0: as Input
-	CacheWrite  float64 // for input that the provider puts into its cache; 0: as Input
+	CachedInput float64 // price of input that the provider has in its cache; 0: as Input
+	CacheWrite  float64 // price of input that the provider puts into its cache; 0: as Input
 }
 
 // Tools switches groups of tools on and off; all are on by default.
 type Tools struct {
-	FS   bool // tools for files and directories
-	Exec bool // tools that start processes
-	Web  bool // tools that use the network
-	// Store is for tools that keep values in a session.
-	Store bool
-	// SystemInfo names the facts in the result of the tool system_info.
-	SystemInfo []string
-	// Off are names of tools and of modules that nobody is offered and nobody can call.
+	FS         bool     // tools for files and directories
+	Exec       bool     // tools that start processes
+	Web        bool     // tools that use the network
+	Store      bool     // tools that store values in a session
+	SystemInfo []string // names of the facts in the result of the tool system_info; default: all
+	// Off are names of tools and of modules that are not offered and cannot be called.
 	// Default: none.
 	Off []string
 }
 
-// Bash limits the bash tool.
+// Bash holds the limits on commands of the bash tool.
 type Bash struct {
-	Timeout   time.Duration // limit on one request of a tool; default 30s
+	Timeout   time.Duration // limit on the time of a command if the call names none; default 30s
 	MaxOutput int           // limit on the output of one command, in bytes; default 262144
-	// Caches are the names of the user's caches that commands may use, with the
-	// toolchains that belong to them: go, npm, cargo, pip. Default: all.
+	// Caches are the names of the user's caches that commands may use, with the toolchains of
+	// these: go, npm, cargo, pip. Default: all.
 	Caches  []string
-	Changes string // staged, direct or none: what a command may do to files; default staged
+	Changes string // effect of a command on files: staged, direct or none; default staged
 	Ask     string // changes or always: the time of the question about a staged command; default changes
-	MinTier int    // the least tier of confinement, 0 to 3, in which a command may run; default 1
+	MinTier int    // the weakest confinement, a tier from 0 to 3, in which a command may run; default 1
 }
 
 // UI holds settings of the terminal.
@@ -112,20 +110,20 @@ type UI struct {
 // Web selects the search engine.
 type Web struct {
 	Search        string // duckduckgo, brave or google; default duckduckgo
-	DuckDuckGoURL string // the engine's address; default its own
-	BraveURL      string // the same
-	GoogleURL     string // the same
+	DuckDuckGoURL string // DuckDuckGo's address; default the public one
+	BraveURL      string // Brave's address; default the public one
+	GoogleURL     string // Google's address; default the public one
 	GoogleCX      string // the ID of the person's search engine at Google; default none
 }
 
-// Network holds the rules for hosts that tools may talk to, and the way to the network.
+// Network holds the rules for hosts that tools may reach, and the way to the network.
 type Network struct {
-	Allow         []string      // rules for network.ParseRule; default none
+	Allow         []string      // rules as network.ParseRule reads them; default none
 	Deny          []string      // rules of the same form, which win over Allow; default none
 	Proxy         string        // URL of an HTTP proxy; default "", none
 	ProxyResolves bool          // the proxy resolves names, and checks addresses itself; default false
 	CAFiles       []string      // certificate authorities in PEM, beside the system's; absolute paths, or "~/..."; default none
-	Timeout       time.Duration // of one request of a tool; default 30s
+	Timeout       time.Duration // limit on the time of one request of a tool; default 30s
 	MaxRequests   int           // limit on requests of one tool call, including redirects; default 100
 	MaxResponse   int           // limit on one answer in bytes, both compressed and decompressed; default 8388608
 }
@@ -136,7 +134,7 @@ type Mount struct {
 	ReadOnly bool
 }
 
-// String returns the mount as it is written in a file: "PATH" or "PATH:ro".
+// String returns the mount as in a file: "PATH" or "PATH:ro".
 func (m Mount) String() string {
 	if m.ReadOnly {
 		return m.Path + readOnlySuffix
@@ -162,8 +160,8 @@ func (c *Config) Source(key string) string { return c.sources[key] }
 // Value returns the value of a key as it is written in a file.
 func (c *Config) Value(key string) string { return keys.Format(c.find(key).get(c)) }
 
-// Keys returns the keys of [Keys], and after them the keys that are set below names:
-// those of profiles, then those of prices, sorted by name.
+// Keys returns the keys of [Keys], and after them the keys that are set below names: keys of
+// profiles, then of prices, sorted by name.
 func (c *Config) Keys() []string {
 	names := Keys()
 	for _, k := range slices.SortedFunc(maps.Values(c.entryKeys), (*key).compare) {
@@ -172,7 +170,7 @@ func (c *Config) Keys() []string {
 	return names
 }
 
-// find returns the key with a name, also of an existing profile; nil: there is none.
+// find returns the key with a name, also of a key in a profile; nil: there is none.
 func (c *Config) find(name string) *key {
 	if k := cmp.Or(find(name), c.entryKeys[name]); k != nil {
 		return k
@@ -188,11 +186,11 @@ func (c *Config) find(name string) *key {
 }
 
 // Set sets a key from a text, in the form of the environment and of flags: "30s", "true",
-// "/data:ro,/src" for a list. source is then the result of [Config.Source]. The error
-// names neither the source nor the key, so that the caller can name the flag.
+// "/data:ro,/src" for a list. source becomes the result of [Config.Source]. The error names
+// neither the source nor the key, so that the caller can name the flag.
 //
-// If the provider changes, its address, key and model go back to their defaults: they
-// belong to the provider before.
+// If the provider changes, the address, key and model of the old provider go back to their
+// defaults.
 func (c *Config) Set(key, text, source string) error {
 	k := c.find(key)
 	if k == nil {
@@ -207,9 +205,9 @@ func (c *Config) Set(key, text, source string) error {
 	return nil
 }
 
-// Cap lowers a key of class limit to maxValue, if it is higher, and reports whether it
-// was. Keys of profiles under the same limit are lowered, too. source is then the result
-// of [Config.Source].
+// Cap lowers a key of class limit to maxValue if it is greater, and reports whether it was.
+// Keys of profiles under the same limit are lowered, too. For each lowered key, source becomes
+// the result of [Config.Source].
 func (c *Config) Cap(name string, maxValue int64, source string) (lowered bool) {
 	c.unshare()
 	lower := func(k *key) bool {
@@ -228,7 +226,7 @@ func (c *Config) Cap(name string, maxValue int64, source string) (lowered bool) 
 	return lower(find(name))
 }
 
-// unshare replaces maps that copies of the Config share by copies of its own.
+// unshare gives this Config its own copies of the maps that it shares with copies of it.
 func (c *Config) unshare() {
 	c.sources, c.entryKeys, c.Profiles, c.Prices = maps.Clone(c.sources), maps.Clone(c.entryKeys), maps.Clone(c.Profiles), maps.Clone(c.Prices)
 }

@@ -1,17 +1,17 @@
 // Package config reads agent.toml: the settings of a user or a project, as typed values
 // that know their origin.
 //
-// A setting has a key ("model.name"). Layers set keys, a later one over an earlier one:
-// defaults, the user's file, the project's file, the environment (STOCKADE_MODEL_NAME).
-// Flags come last and belong to the program.
+// A setting gives a key ("model.name") a value. Layers set keys, and a later layer wins:
+// defaults, the user's file, the project's file, the environment (STOCKADE_MODEL_NAME). Flags
+// come last and belong to the program.
 //
-// A project file comes with a repository that somebody else may have written. So each key
-// has a class that limits what a project may do to it: it may set a preference, only lower
-// a limit, and only turn a switch to the stricter side. It gets authority (which server is
-// asked, which directories are shown) only when a person has trusted it: exactly this
-// content at exactly this place ([File.Trusted]). A project never decides which secret is
-// used, what is refused and who is believed. All other settings in a project file are
-// ignored, with a [Warning] to the user.
+// A project file comes with a repository that somebody else may have written. So each key has
+// a class that limits what a project may do to it: it may set a preference, only lower a
+// limit, and only turn a switch to the stricter side. It may set a key of class authority (the
+// server that is asked, the directories that tools see) only when a person has trusted exactly
+// this content at exactly this place ([File.Trusted]). A project never decides which secret is
+// used, what is refused and who is believed. All other settings in a project file are ignored,
+// with a [Warning] to the user.
 //
 //	user, err := config.Parse(userPath, config.User, data) // read by policyfile.User(userPath).Bytes()
 //	project, err := config.Load("/home/u/ws/agent.toml", config.Project)
@@ -22,9 +22,9 @@
 // default, class and text. It drives files, the environment and [Annotated] (the
 // agent.toml at the root of the repository), through package keys.
 //
-// Below profiles and prices there are tables whose names a person chooses, as in
-// [profiles.work]; entries.go has their keys. A key in them is a setting like any other,
-// under its full name.
+// The tables below profiles and prices have names that a person chooses, as in
+// [profiles.work]; entries.go has their keys. A key in them is set like any other, under its
+// full name.
 //
 // Secrets are never in a file: model.api_key_env names the environment variable that holds
 // the provider's key, model.key names the secret, and this package reads neither.

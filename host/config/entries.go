@@ -16,22 +16,22 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// entryKey is a key of each table below a name that a person has chosen, such as
-// [profiles.work]. The environment cannot set these keys.
+// entryKey is a key that each table below a chosen name has, such as model in every
+// [profiles.NAME]. The environment cannot set these keys.
 type entryKey struct {
-	keys.Key // its name holds a word for the person's name
+	keys.Key // its name has a word in the place of the chosen name
 
 	class    class
-	complete func(key) *key // returns the key of one table, with its accessors
+	complete func(key) *key // returns the key for one table, with its accessors
 }
 
-// Words in a key's name that stand for a name in the file.
+// Words in the name of an entryKey, in the place of the name that the file has.
 const (
 	profileWord = "PROFILE"
 	priceWord   = "MODEL"
 )
 
-// Limits on profiles and prices: their number, and the bytes of their names.
+// Limits on profiles and prices: their number, and the bytes of a name. More is an error.
 const (
 	maxProfiles    = 64
 	maxPrices      = 128
@@ -91,7 +91,7 @@ func priceField(name, doc string, at func(*Price) *float64) entryKey {
 	return entryField("prices."+priceWord+"."+name, keys.Amount(1_000_000, "US dollars"), "0", preference, doc, func(c *Config) *map[string]Price { return &c.Prices }, at)
 }
 
-// entryField returns a key whose value is one field of an entry of a map.
+// entryField returns an entryKey whose value is a field of an entry in a map of [Config].
 func entryField[E, T any](name string, k keys.Kind, example string, class class, doc string, in func(*Config) *map[string]E, at func(*E) *T) entryKey {
 	return entryKey{keys.Key{Name: name, Kind: k, Note: classNotes[class], Example: example, Doc: doc}, class, func(k key) *key {
 		k.get = func(c *Config) any {
@@ -111,14 +111,14 @@ func entryField[E, T any](name string, k keys.Kind, example string, class class,
 	}}
 }
 
-// withCap makes the administrator's limit of another key hold for this key, too.
+// withCap applies the administrator's limit on another key to this key, too.
 func (n entryKey) withCap(limit string) entryKey {
 	complete := n.complete
 	n.complete = func(k key) *key { k.cappedBy = limit; return complete(k) }
 	return n
 }
 
-// keyFor returns the key in the table with a name.
+// keyFor returns the key for the table with this name.
 func (n entryKey) keyFor(name string) *key {
 	words := strings.Split(n.Name, ".")
 	full := toml.Key{words[0], name, words[2]}.String() // quotes a name that TOML would not take bare
@@ -127,8 +127,8 @@ func (n entryKey) keyFor(name string) *key {
 	return n.complete(key{Key: k, class: n.class, entryName: name})
 }
 
-// compare orders keys below names: profiles before prices, then by name, then in the
-// order of the sample.
+// compare orders two keys below names: profiles before prices, then by name, then in the order
+// of the sample.
 func (k *key) compare(other *key) int {
 	place := func(k *key) (table string, index int) {
 		table, _, _ = strings.Cut(k.Name, ".")
@@ -140,7 +140,6 @@ func (k *key) compare(other *key) int {
 	return cmp.Or(strings.Compare(otherTable, table), strings.Compare(k.entryName, other.entryName), index-otherIndex)
 }
 
-// checkName returns an error if a table cannot have the name.
 func checkName(table, name string) error {
 	if table == "profiles" {
 		return checkProfileName(name)
@@ -151,7 +150,6 @@ func checkName(table, name string) error {
 	return nil
 }
 
-// checkProfileName returns an error if a profile cannot have the name.
 func checkProfileName(name string) error {
 	switch {
 	case !profileNameRE().MatchString(name):
@@ -168,7 +166,7 @@ const ModelProfile = "model"
 // Providers are the names of all providers. Package door opens them.
 var Providers = []string{"openai", "openai-responses", "anthropic", "google", "ollama", "xai", "meta", "offline"}
 
-// family returns the provider with which a provider shares addresses, keys and models.
+// family returns the provider whose addresses, keys and models a provider uses; often itself.
 func family(provider string) string {
 	switch provider {
 	case "auto", "offline", "openai-responses":
@@ -177,8 +175,8 @@ func family(provider string) string {
 	return provider
 }
 
-// resetKeys returns the names of the keys that lose their values when k changes to v:
-// settings for one server do not fit another.
+// resetKeys returns the names of the keys that lose their values when k changes to v: settings
+// for one server do not fit another.
 func (k *key) resetKeys(c *Config, v any) (names []string) {
 	table, last, _ := strings.Cut(k.Name, ".")
 	switch {
@@ -200,8 +198,8 @@ func (c *Config) ProfileNames() []string {
 	return append([]string{ModelProfile}, slices.Sorted(maps.Keys(c.Profiles))...)
 }
 
-// ResolveProfile returns a profile, with the stall timeout and the number of attempts of
-// [model] if the profile does not set them. The names "" and "model" mean [model].
+// ResolveProfile returns a profile. Where it sets no stall timeout or no number of attempts,
+// it gets those of [model]. The names "" and "model" mean [model].
 func (c *Config) ResolveProfile(name string) (Profile, error) {
 	if name == "" || name == ModelProfile {
 		return c.Model.Profile, nil
@@ -214,8 +212,8 @@ func (c *Config) ResolveProfile(name string) (Profile, error) {
 	return p, nil
 }
 
-// Check returns an error for profiles that are named but do not exist, and for profiles
-// without a provider. Call it after all layers have been set.
+// Check returns an error if a setting names a profile that does not exist, or if a profile has
+// no provider. Call it after all layers have been set.
 func (c *Config) Check() error {
 	var errs []error
 	fail := func(key string, err error) {
@@ -244,8 +242,7 @@ func (c *Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// firstKeyOf returns the first key that a profile sets, in the order of the sample;
-// empty: none.
+// firstKeyOf returns the first key that a profile sets, in the sample's order; empty: none.
 func (c *Config) firstKeyOf(profile string) string {
 	for _, n := range entryTable {
 		if k := n.keyFor(profile); c.entryKeys[k.Name] != nil {
@@ -255,9 +252,9 @@ func (c *Config) firstKeyOf(profile string) string {
 	return ""
 }
 
-// Price returns the price of a model: the entry of prices with its name, or else the
-// longest entry with which its name begins, or else the price in [model] if that names
-// the model.
+// Price returns the price of a model: the entry of prices with its name, or else the longest
+// entry with which its name begins, or else the price in [model] if [model] names this model.
+// known is false if there is none.
 func (c *Config) Price(model string) (p Price, known bool) {
 	best := ""
 	for name := range c.Prices {

@@ -9,23 +9,24 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// class limits what a project file may do to a key. A user file and flags may set any
-// key, and the environment may set any key of a class that does not exclude it.
+// class decides how a project file may change a key. A user file and flags may set any key,
+// and the environment may set the keys of all classes but reach, private and userOnly.
 type class int
 
 const (
-	authority  class = iota // the server that is asked, and words to the model
-	preference              // changes no access
+	authority  class = iota // the server that gets the conversation, and text for the model
+	preference              // a setting that changes no access
 	limit
 	switchOff
 	switchOn
-	addOnly // a list that a project may only add to
-	// reach is for the hosts that tools can reach and the files that they see. It is like
-	// authority, but the environment cannot set it: programs that set variables when a person
-	// enters a directory read them from the project, and nobody is shown these.
+	addOnly // a list to which a project may only add
+	// reach is the class of the hosts that tools can reach and the files that they see. A
+	// project needs trust, as for authority, but the environment cannot set the key: programs
+	// that set variables when a person enters a directory read them from the project, and
+	// nobody sees them.
 	reach
-	private  // which of the user's secrets is used; never from a project
-	userOnly // confinement of commands, facts of the machine, and the network's refusals, proxy and certificates
+	private  // selects one of the user's secrets; never from a project
+	userOnly // confinement of commands, facts of the machine; the network's refusals, proxy and certificates
 )
 
 // classNotes explains each class in a few words, for the sample.
@@ -41,24 +42,24 @@ var classNotes = [...]string{
 	userOnly:   "authority: only your own file can set it; not from the environment",
 }
 
-// needsTrust reports whether a project file can set the key only in a trusted file.
+// needsTrust reports whether a project file must be trusted to set the key.
 func (c class) needsTrust() bool { return c == authority || c == reach }
 
-// fileOnly reports whether the environment cannot set the key.
+// fileOnly reports whether only a file or a flag can set the key, and not the environment.
 func (c class) fileOnly() bool { return c == reach || c == private || c == userOnly }
 
-// key is one setting: its entry in the file's table, and its accessors. Only the table
-// below holds it.
+// key is one key of agent.toml: its entry in the file's table, and its accessors. Only table
+// and [entryKey] make such keys.
 type key struct {
 	keys.Key // its Example is the default
 
 	class class
-	get   func(*Config) any // returns the type of the kind
+	get   func(*Config) any // returns the value in the type of the kind
 	set   func(*Config, any)
 	def   any
 
-	entryName string // the name in the file for a key below a name, see [entryKey]; else empty
-	cappedBy  string // the key whose administrator's limit holds for this key, too; empty: only its own
+	entryName string // for a key below a name, the name in the file, see [entryKey]; else empty
+	cappedBy  string // another key whose administrator's limit also applies to this key; empty: none
 }
 
 var table = []key{
@@ -246,8 +247,8 @@ var table = []key{
 		func(c *Config) *string { return &c.Web.GoogleCX }),
 }
 
-// field returns a key whose value is one field of Config. A test over the table proves
-// that the kind returns a T.
+// field returns a key whose value is a field of [Config], to which at points. A test over the
+// table proves that the kind returns a T.
 func field[T any](name string, k keys.Kind, def T, class class, doc string, at func(*Config) *T) key {
 	return key{
 		Key: keys.Key{Name: name, Kind: k, Note: classNotes[class], Example: keys.Format(def), Doc: doc}, class: class, def: def,
@@ -256,14 +257,14 @@ func field[T any](name string, k keys.Kind, def T, class class, doc string, at f
 	}
 }
 
-// fileKeys is the concatenation of both tables, for package keys.
+// fileKeys holds the keys of both tables, for package keys.
 var fileKeys = slices.Concat(keys.TableOf(table, func(k key) keys.Key { return k.Key }), keys.TableOf(entryTable, func(n entryKey) keys.Key { return n.Key }))
 
 // Keys returns the names of the keys with fixed names, in the order of the sample.
 func Keys() []string { return fileKeys[:len(table)].Names() }
 
-// LimitKeys returns the keys that an administrator can cap: those of class limit, in the
-// order of the sample.
+// LimitKeys returns the names of the keys that an administrator can cap: all keys of class
+// limit, in the order of the sample.
 func LimitKeys() []string {
 	var names []string
 	for _, k := range table {
@@ -285,16 +286,15 @@ func find(name string) *key {
 	return nil
 }
 
-// EnvVar returns the name of the environment variable for a key: STOCKADE_MODEL_NAME for
-// model.name.
+// EnvVar returns the environment variable of a key: STOCKADE_MODEL_NAME for model.name.
 func EnvVar(key string) string {
 	return "STOCKADE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
 func (k *key) env() string { return EnvVar(k.Name) }
 
-// projectMay reports whether a project file may replace the value old by v. Trust only
-// opens keys that need it: a limit can still only be lowered.
+// projectMay reports whether a project file may replace the value old by v. Trust only matters
+// for keys that need it: a trusted file still can only lower a limit.
 func (k *key) projectMay(old, v any, trusted bool) bool {
 	switch k.class {
 	case authority, reach:

@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// text is a string of at most maxBytes bytes, and of one line if line is set.
+// text returns the kind of a string of at most maxBytes bytes. With line, it must be one line.
 func text(maxBytes int, line bool) keys.Kind {
 	return keys.Text(fmt.Sprintf("string, at most %d bytes", maxBytes), "a string in quotes", func(s string) error {
 		switch {
@@ -32,7 +32,7 @@ const (
 	acceptedProxy = `an address such as "http://proxy.example:3128"`
 )
 
-// baseURL is the address of a provider.
+// baseURL is the kind of the address of a provider; empty: the default.
 var baseURL = address("URL, http or https", acceptedURL, func(u *url.URL) error {
 	switch {
 	case u.User != nil:
@@ -46,7 +46,7 @@ var baseURL = address("URL, http or https", acceptedURL, func(u *url.URL) error 
 	return nil
 })
 
-// proxyURL is the address of a proxy.
+// proxyURL is the kind of the address of a proxy; empty: none.
 var proxyURL = address("URL of a proxy, http or https", acceptedProxy, func(u *url.URL) error {
 	switch {
 	case u.User != nil:
@@ -57,8 +57,8 @@ var proxyURL = address("URL of a proxy, http or https", acceptedProxy, func(u *u
 	return nil
 })
 
-// address is an http or https URL, or empty. Its errors do not repeat the value: people
-// put keys and passwords into addresses.
+// address returns the kind of an http or https URL, which may be empty. Its errors do not
+// repeat the value: people put keys and passwords into addresses.
 func address(what, accepted string, check func(*url.URL) error) keys.Kind {
 	return keys.Text(what, accepted, func(s string) error {
 		if s == "" {
@@ -74,7 +74,7 @@ func address(what, accepted string, check func(*url.URL) error) keys.Kind {
 
 var variableRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) })
 
-// variable is the name of an environment variable.
+// variable is the kind of the name of an environment variable, or empty.
 var variable = keys.Text("name of an environment variable", `the name of an environment variable, such as "OPENAI_API_KEY"`, func(s string) error {
 	if s != "" && !variableRE().MatchString(s) {
 		// The value is not repeated: it may be a key.
@@ -88,7 +88,7 @@ var (
 	profileNameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
 )
 
-// secretName is the name of a secret, or empty.
+// secretName is the kind of the name of a secret, or empty.
 var secretName = keys.Text("name of a secret", `the name of a secret, as "stockade secret list" shows it`, func(s string) error {
 	switch {
 	case LooksLikeKey(s):
@@ -99,13 +99,13 @@ var secretName = keys.Text("name of a secret", `the name of a secret, as "stocka
 	return nil
 })
 
-// LooksLikeKey reports whether a text begins like the keys of known providers. People
-// paste these into wrong lines.
+// LooksLikeKey reports whether a text begins like the API keys of known providers. People
+// paste keys into wrong lines.
 func LooksLikeKey(s string) bool {
 	return len(s) > 20 && slices.ContainsFunc([]string{"sk-", "gsk_", "AIza", "xai-", "LLM|"}, func(begin string) bool { return strings.HasPrefix(s, begin) })
 }
 
-// profileName is the name of a profile, or empty.
+// profileName is the kind of the name of a profile, or empty.
 var profileName = keys.Text("name of a profile", "the name of a profile in quotes", func(s string) error {
 	if s == "" || s == ModelProfile {
 		return nil
@@ -113,8 +113,8 @@ var profileName = keys.Text("name of a profile", "the name of a profile in quote
 	return checkProfileName(s)
 })
 
-// profileNames are names of profiles. [Config.Check] finds names without a profile, when
-// all layers are set.
+// profileNames is the kind of a list of profiles. [Config.Check] finds names without a
+// profile, when all layers are set.
 var profileNames = keys.List("names of profiles", `["local"]`, 8, func(s string) error {
 	if s == ModelProfile {
 		return nil
@@ -122,11 +122,11 @@ var profileNames = keys.List("names of profiles", `["local"]`, 8, func(s string)
 	return checkProfileName(s)
 })
 
-// reasoning is the effort with which a model thinks; empty: the provider's default.
+// reasoning is the kind of a model's effort in thinking; empty: the provider's default.
 var reasoning = keys.Choice("", "low", "medium", "high")
 
-// rules are rules of the network. Package policy parses them; here a rule only has to be
-// one word.
+// rules returns the kind of a list of network rules. Package policy parses them; here a rule
+// only has to be one word.
 func rules(example string) keys.Kind {
 	return keys.List("rules", example, 256, func(s string) error {
 		if s == "" || len(s) > 512 || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == ',' }) {
@@ -136,15 +136,14 @@ func rules(example string) keys.Kind {
 	})
 }
 
-// cacheNames are the names of all caches.
 var cacheNames = []string{"go", "npm", "cargo", "pip"}
 
 var caches = keys.List("names of caches", `["go", "npm"]`, 0, keys.OneOf(cacheNames...))
 
 var toolNameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
-// toolNames are names of tools and of modules. Names that do not exist are found later,
-// when all tools are known.
+// toolNames is the kind of a list of tools and modules. Names that do not exist are found
+// later, when all tools are known.
 var toolNames = keys.List("names of tools and modules", `["git", "web_search"]`, 256, func(s string) error {
 	if !toolNameRE().MatchString(s) {
 		return fmt.Errorf("%.80q: no tool and no module can be called that", s)
@@ -157,7 +156,7 @@ var factNames = []string{"os", "distribution", "arch", "cpus", "memory", "timezo
 
 var systemFacts = keys.List("names", `["os", "arch"]`, 0, keys.OneOf(factNames...))
 
-// paths are names of files.
+// paths is the kind of a list of paths of files.
 var paths = keys.List("paths", `["/etc/company/ca.pem"]`, 64, func(s string) error {
 	if strings.ContainsFunc(s, unicode.IsControl) || !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
 		return fmt.Errorf(`%.80q: it is not an absolute path; write one, or one that begins with "~/"`, s)
@@ -167,7 +166,7 @@ var paths = keys.List("paths", `["/etc/company/ca.pem"]`, 64, func(s string) err
 
 const readOnlySuffix = ":ro"
 
-// mounts are directories, written PATH or PATH:ro.
+// mounts is the kind of a list of directories, written PATH or PATH:ro (read-only).
 var mounts = keys.List(`"PATH" or "PATH:ro"`, `["/data", "~/notes:ro"]`, 64, func(s string) error {
 	path := parseMount(s).Path
 	switch {

@@ -16,12 +16,11 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// Layer is the origin of a file.
+// Layer names whose file an agent.toml is.
 type Layer string
 
 const (
-	// User is the file of the person who runs the program.
-	User Layer = "user"
+	User Layer = "user" // the file of the person who runs the program
 	// Project is the file in the working directory, which may have come with a
 	// repository. The class of each key limits what it may do.
 	Project Layer = "project"
@@ -29,32 +28,32 @@ const (
 
 // File holds the settings of one agent.toml.
 type File struct {
-	Path   string // as it was given to Load
+	Path   string // the path that was given to Load
 	Layer  Layer
-	SHA256 string // of its bytes, in hex
+	SHA256 string // of the file's bytes, in hex
 	// Trusted is set by the caller if a person has trusted a project's file with exactly
 	// this content. Load leaves it false.
 	Trusted bool
 
 	settings  map[string]setting
-	entryKeys []*key // the keys below names, in the order of [Config.Keys]
+	entryKeys []*key // keys below names, such as profiles.work.model, in the order of [Config.Keys]
 }
 
 type setting struct {
 	key   *key
-	value any // checked, of the type of the key's field
+	value any // the value, checked, in the type of the key's field in [Config]
 	line  int
 }
 
-// TrustRequest is a setting of a project file that counts only after a person has trusted
-// the file.
+// TrustRequest is a setting of a project file that has no effect until a person trusts the
+// file.
 type TrustRequest struct {
 	Key   string `toml:"key" json:"key"`
-	Value string `toml:"value" json:"value"` // as in a file, but system_prompt without quotes
+	Value string `toml:"value" json:"value"` // the value as in a file; system_prompt without quotes
 }
 
-// TrustRequests returns the settings that need trust, in the order of [Config.Keys]; none
-// for a nil file.
+// TrustRequests returns the file's settings that need trust, in the order of [Config.Keys].
+// For a nil file it returns none.
 func (f *File) TrustRequests() []TrustRequest {
 	var asks []TrustRequest
 	for k, s := range f.all() {
@@ -70,10 +69,10 @@ func (f *File) TrustRequests() []TrustRequest {
 	return asks
 }
 
-// Key returns the entry of the table for a key that the file sets.
+// Key returns the entry of the table for a key, which the file must set.
 func (f *File) Key(name string) keys.Key { return f.settings[name].key.Key }
 
-// all yields the settings, in the order of [Config.Keys]; none for a nil file.
+// all yields the settings, in the order of [Config.Keys]. For a nil file it yields none.
 func (f *File) all() iter.Seq2[*key, setting] {
 	return func(yield func(*key, setting) bool) {
 		if f == nil {
@@ -95,10 +94,10 @@ func (f *File) all() iter.Seq2[*key, setting] {
 // Line returns the line on which a file sets a key; 0: the file does not set the key.
 func (f *File) Line(name string) int { return f.settings[name].line }
 
-// Load reads a file and checks every key and value. If the file does not exist, the error
-// is fs.ErrNotExist. Mistakes in the file are *keys.Error values, at most ten, joined in
-// the order of their lines; then no File is returned. Load does not check that paths
-// exist: that is for the caller.
+// Load reads a file and checks every key and value. If the file does not exist, the error is
+// fs.ErrNotExist. Mistakes in the file are *keys.Error values, at most ten, joined in the
+// order of their lines; then the *File is nil. Load does not check that paths exist: the
+// caller has to.
 func Load(path string, layer Layer) (*File, error) {
 	// Before the file is opened, because opening a named pipe would wait for a writer.
 	info, err := os.Stat(path)
@@ -120,8 +119,8 @@ func Load(path string, layer Layer) (*File, error) {
 	return Parse(path, layer, data)
 }
 
-// Parse is [Load] for a content that the caller has read, after it has checked who could
-// have written the file.
+// Parse is [Load] for content that the caller has already read. Before reading, the caller
+// checks who could have written the file.
 func Parse(path string, layer Layer, data []byte) (*File, error) {
 	parsed, err := fileKeys.Parse(path, data, secretHint)
 	if err != nil {
@@ -160,7 +159,8 @@ func Parse(path string, layer Layer, data []byte) (*File, error) {
 	return f, nil
 }
 
-// checkEntries reports names without their required keys, and too many names.
+// checkEntries reports profiles and prices that lack a required key, and too many of them.
+// names holds the first setting of each, by the name of its table and its own.
 func (f *File) checkEntries(parsed *keys.File, names map[string]map[string]keys.Setting) {
 	for _, table := range []struct {
 		name, needs string
@@ -187,8 +187,8 @@ func (f *File) hasEntry(name string) bool {
 	return slices.ContainsFunc(f.entryKeys, func(k *key) bool { return k.entryName == name })
 }
 
-// secretHint returns a hint for an unknown key that seems to hold a secret; empty: it
-// does not.
+// secretHint returns a hint for an unknown key whose value seems to be a secret. For other
+// keys it is empty.
 func secretHint(path []string) string {
 	last := strings.ToLower(path[len(path)-1])
 	for _, word := range []string{"api_key", "apikey", "api-key", "secret", "token", "password"} {

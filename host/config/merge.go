@@ -8,14 +8,13 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// Warning is a setting of a project file, or of the environment, that was ignored.
+// Warning describes a setting of a project file, or of the environment, that was ignored.
 type Warning struct {
-	Path   string // "environment" for a variable
-	Line   int    // 0 for a variable
-	Key    string
-	Reason string // the reason, with the place where the setting would count; without the key
-	// Untrusted is set if the setting would count in a trusted file.
-	Untrusted bool
+	Path      string // "environment" for a variable
+	Line      int    // 0 for a variable
+	Key       string
+	Reason    string // reason, with the place where the setting would be accepted; without the key
+	Untrusted bool   // set if the setting would be accepted in a trusted file
 }
 
 func (w Warning) String() string {
@@ -25,14 +24,14 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d: %s is ignored: %s", w.Path, w.Line, w.Key, w.Reason)
 }
 
-// Merge lays the files and the environment over the defaults: user, then project, then
-// the environment. Either file can be nil. Settings that a project file or the
-// environment may not make are left out and become warnings, in the order of
-// [Config.Keys]. The caller has set [File.Trusted] of the project.
+// Merge applies the user's file, then the project's, then the environment to the defaults.
+// Either file can be nil. Settings that a project file or the environment may not make are
+// left out and become warnings, in the order of [Config.Keys]. The caller has set
+// [File.Trusted] of the project.
 //
-// env returns the value of a variable, whose name is STOCKADE_ and the key in upper case
-// with '_' for '.', such as STOCKADE_MODEL_NAME; an empty variable counts as unset. Lists
-// are separated by commas. All variables that do not parse are reported, joined; then the
+// env returns the value of a variable, whose name is STOCKADE_ and the key in upper case with
+// '_' for '.', such as STOCKADE_MODEL_NAME; an empty variable counts as unset. Lists are
+// separated by commas. The error joins those of all variables that do not parse; then the
 // Config must not be used.
 func Merge(user, project *File, env func(string) string) (Config, []Warning, error) {
 	c := Default()
@@ -76,7 +75,7 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 	return c, warnings, errors.Join(errs...)
 }
 
-// union returns the first list, followed by the elements of b that it does not hold.
+// union returns the list a, followed by those elements of b that a does not hold.
 func union(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, s := range b {
@@ -87,7 +86,8 @@ func union(a, b []string) []string {
 	return out
 }
 
-// refusal returns the reason why a project file's value was ignored, with a remedy.
+// refusal returns the reason why a project file's value was ignored, with a remedy. old is the
+// value that stays, and source its origin.
 func (k *key) refusal(old any, source string, user *File) string {
 	var why string
 	switch k.class {
@@ -105,8 +105,7 @@ func (k *key) refusal(old any, source string, user *File) string {
 	return fmt.Sprintf("%s; set it in %s or with %s", why, ownFile(user), k.env())
 }
 
-// fileRefusal returns the reason why a value was ignored that only the user's file may
-// set.
+// fileRefusal returns the reason why a value was ignored that only the user's file may set.
 func (k *key) fileRefusal(user *File) string {
 	return fmt.Sprintf("only a person decides who is reached and believed, what tools see and which key is used; set %s in %s", k.Name, ownFile(user))
 }

@@ -21,7 +21,7 @@ type AddedModule struct {
 // not switched off.
 func (a AddedModule) OffReason() string { return a.Record.OffReason }
 
-// Names returns the names of its tools, as they are offered.
+// Names returns the names under which its tools are offered.
 func (a AddedModule) Names() (out []string) {
 	for _, t := range a.Tools {
 		out = append(out, t.Name)
@@ -29,15 +29,15 @@ func (a AddedModule) Names() (out []string) {
 	return out
 }
 
-// AddedTool is one tool of a module that was added.
+// AddedTool is one tool of an added module.
 type AddedTool struct {
-	Name         string // as it is offered: MODULE_tool
+	Name         string // name under which the tool is offered: MODULE_tool
 	NameInModule string // the tool's name in its own module
 	OffReason    string // the reason why it is not offered; empty: it is offered
 	Entry        *tool.Entry
 }
 
-// Scope holds what decides about modules in a run, apart from the store.
+// Scope holds everything besides the store that decides which modules a run offers.
 type Scope struct {
 	Project *Project
 	System  []SystemFile
@@ -48,8 +48,8 @@ type Scope struct {
 	Administrator string
 }
 
-// applyTrust switches off a module that has been revoked. If the policy decides by
-// signers, it also verifies the signatures again.
+// applyTrust switches off a module that has been revoked. If the policy decides by signers, it
+// also verifies the signatures again, and sets the signer of mod.
 func (h Scope) applyTrust(s *store.Store, a *AddedModule, mod *tool.Module) {
 	r := &a.Record
 	if !h.NeedsSigners && !h.Trust.Revokes(append([]string{"sha256:" + r.Digest, "sha256:" + r.OriginalDigest(), r.ManifestDigest}, r.Keys...)...) {
@@ -85,11 +85,10 @@ func TotalAllowance(r store.Record) (out tool.Allowance) {
 	return out
 }
 
-// Modules returns the added modules that count in a workspace, each with the reason why
-// it is not offered, if there is one. If two tools would have the same name, the tool of
-// the module that was added first is offered, and the person's own modules come before
-// those of a project. If two modules have the same name, the module of the lockfile is
-// offered.
+// Modules returns the added modules that count in a workspace, each with the reason why it is
+// not offered, if there is one. If two tools would have the same name, the tool of the module
+// that was added first is offered, and the person's own modules come before those of a
+// project. If two modules have the same name, the module of the lockfile is offered.
 //
 // A module that has been revoked since it was added is not offered. If a layer of the
 // policy decides by signers, the signatures are verified again: the signer in the user's
@@ -144,8 +143,8 @@ func Modules(s *store.Store, h Scope) ([]AddedModule, error) {
 	return out, nil
 }
 
-// TrialModule returns a module that is not stored: it is offered in this run only, with
-// the allowance from its command line.
+// TrialModule returns a module for this run only, which is not stored. allowed is from the
+// command line.
 func TrialModule(mod *tool.Module, m tool.Manifest, allowed tool.Allowance) AddedModule {
 	a := AddedModule{Record: store.Record{
 		Name: m.Name, Source: mod.Path, Digest: mod.Digest, Bytes: mod.Bytes, Manifest: m, Fingerprint: m.Fingerprint(), Allowances: map[string]tool.Allowance{"": allowed},
@@ -157,9 +156,8 @@ func TrialModule(mod *tool.Module, m tool.Manifest, allowed tool.Allowance) Adde
 	return a
 }
 
-// OnlyLocked returns the modules that the lockfile of a project names. It is an error if
-// one of them is missing, has another digest, or is switched off. hint belongs to the
-// error.
+// OnlyLocked returns the modules that the lockfile of a project names. It is an error if one
+// of them is missing, has another digest, or is switched off. hint belongs to the error.
 func OnlyLocked(modules []AddedModule, p *Project) (out []AddedModule, hint string, err error) {
 	if p.Lock == nil {
 		return nil, "`stockade tool lock NAME` writes one, with modules that you have added", fmt.Errorf("there is no %s", LockName)
@@ -181,8 +179,8 @@ func OnlyLocked(modules []AddedModule, p *Project) (out []AddedModule, hint stri
 	return out, "", nil
 }
 
-// ResolveNames decides between tools whose names are equal or look alike: the first one
-// is offered. No module may use the name of a built-in tool.
+// ResolveNames decides between tools with equal or similar names: the first tool is offered,
+// and the others get an OffReason. No module may use the name of a built-in tool.
 func ResolveNames(modules []AddedModule) []AddedModule {
 	taken := map[string]string{} // skeleton of a name → the reason why it is taken
 	for _, name := range reservedNames() {
@@ -208,7 +206,7 @@ func ResolveNames(modules []AddedModule) []AddedModule {
 	return modules
 }
 
-// tool returns one tool of a module, with its allowance.
+// tool returns one tool of the module, with its allowance in the record.
 func (a *AddedModule) tool(mod *tool.Module, spec tool.Spec) AddedTool {
 	allowed := AllowanceOf(a.Record, spec.Name)
 	t := AddedTool{Name: mod.Prefix + spec.Name, NameInModule: spec.Name, OffReason: a.Record.OffReason}
@@ -220,8 +218,7 @@ func (a *AddedModule) tool(mod *tool.Module, spec tool.Spec) AddedTool {
 	return t
 }
 
-// OfferedTools returns the catalog of the built-in tools and of the added tools that are
-// offered.
+// OfferedTools returns the catalog of the built-in tools and the offered added tools.
 func OfferedTools(modules []AddedModule) (*tool.Catalog, error) {
 	builtin, err := Builtin()
 	if err != nil {

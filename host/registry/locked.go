@@ -17,7 +17,6 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// lockEntry returns the entry of a lockfile for a module.
 func lockEntry(r store.Record) lock.Module {
 	const maxWantsBytes = 4 << 10
 	return lock.Module{
@@ -27,12 +26,12 @@ func lockEntry(r store.Record) lock.Module {
 	}
 }
 
-// ErrDescribed is returned for a module that carries a description by the person: nobody
+// ErrDescribed is returned for a module to which the person has added a description: nobody
 // else can fetch it in this form.
 var ErrDescribed = errors.New("it has a description of yours, which others cannot fetch")
 
-// PinnedLockEntry returns the entry of a lockfile for a module of the person. Its source
-// is pinned by a digest where possible. It is an error if others who have the project
+// PinnedLockEntry returns the entry for one of the person's modules in a lockfile. Its source
+// is pinned by a digest where possible. It is an error if other people who have the project
 // cannot fetch the module.
 func PinnedLockEntry(r store.Record, work string) (m lock.Module, err error) {
 	if r.BaseDigest != "" {
@@ -45,8 +44,8 @@ func PinnedLockEntry(r store.Record, work string) (m lock.Module, err error) {
 	return m, err
 }
 
-// portable returns the source of a module in a form that works for everybody who has the
-// workspace work. It is an error if there is none.
+// portable returns a source of the module that works for everybody who has the workspace work.
+// It is an error if there is none.
 func portable(r store.Record, work string) (string, error) {
 	switch {
 	case strings.HasPrefix(r.Source, "oci://"):
@@ -65,8 +64,8 @@ func portable(r store.Record, work string) (string, error) {
 	return "", fmt.Errorf("%s came from %s, which others do not have; push it to a registry, or keep it in the project", r.Name, r.Source)
 }
 
-// WriteLock writes the lockfile of a workspace. chosen are the records that get new
-// entries. The person agrees to the file by writing it, so nobody is asked here.
+// WriteLock writes the lockfile f of a workspace. chosen are the records whose entries are
+// new. The person agrees to the file by writing it, so nobody is asked here.
 func WriteLock(s *store.Store, work string, f *lock.File, chosen []store.Record) error {
 	data := lock.Format(f)
 	f, err := lock.Parse(LockName, data)
@@ -82,9 +81,9 @@ func WriteLock(s *store.Store, work string, f *lock.File, chosen []store.Record)
 	return os.WriteFile(filepath.Join(work, LockName), data, 0o644)
 }
 
-// agreeTo returns the records after the person has written the lockfile now. Entries of
-// the chosen records are agreed to by that. Other entries stay agreed to if they were,
-// and records without an entry are dropped.
+// agreeTo returns the records of the store after the person has written the lockfile now: the
+// person has agreed to the entries of the chosen records. Other entries stay approved if they
+// were, and records of the project without an entry are dropped.
 func agreeTo(records, chosen []store.Record, now *lock.File, lockSHA256, work string) []store.Record {
 	records = slices.DeleteFunc(records, func(r store.Record) bool {
 		return r.Project == work && r.LockSHA256 != "" && !slices.ContainsFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name && m.Digest == r.Digest })
@@ -104,8 +103,8 @@ func agreeTo(records, chosen []store.Record, now *lock.File, lockSHA256, work st
 	return records
 }
 
-// AgreedLock returns the lockfile that the person last agreed to, as far as its modules
-// are still in the store; nil if there is none.
+// AgreedLock returns the lockfile that the person agreed to last, with those of its modules
+// that the store still has; nil if it has none.
 func (p *Project) AgreedLock(records []store.Record) *lock.File {
 	var out *lock.File
 	for _, r := range records {
@@ -125,8 +124,8 @@ func (p *Project) AgreedLock(records []store.Record) *lock.File {
 	return out
 }
 
-// LockProblems returns what is wrong with the lockfile: it is not in the canonical form,
-// or the person has not agreed to its modules.
+// LockProblems describes the problems of the lockfile: it is not in the canonical form, or the
+// person has not agreed to its modules.
 func (p *Project) LockProblems(records []store.Record) (out []string) {
 	if p.Lock == nil {
 		return nil
@@ -141,7 +140,7 @@ func (p *Project) LockProblems(records []store.Record) (out []string) {
 	return out
 }
 
-// marks replaces characters that names of publishers can have, and names of modules cannot.
+// marks replaces the characters that a publisher's name can have, and a module's name cannot.
 var marks = strings.NewReplacer(".", "_", "@", "_", "+", "_")
 
 // CheckClaims checks the signers in a lockfile against the publishers that the person knows,
@@ -168,9 +167,9 @@ func CheckClaims(f *lock.File, rules *trust.Rules) error {
 	return nil
 }
 
-// CheckLocked compares a fetched module with its entry m in the lockfile: they must agree
-// in everything. Each person decides which keys to trust. So a key that the person does
-// not know counts for nothing here, but a signature by a known key must be there.
+// CheckLocked returns an error if a fetched module differs from its entry m in the lockfile.
+// Each person decides which keys to trust. So keys that the person does not know are ignored,
+// but if the person knows one of the entry's keys, these keys must have signed the module.
 func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
 	is := lockEntry(r.Record)
 	is.Source = m.Source // a source is only a name of the bytes
@@ -192,9 +191,8 @@ func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
 	return nil
 }
 
-// CandidateFromStore returns the module of a lockfile entry, with its signatures, if the
-// store has it already. It must be from the same repository, because signatures are bound
-// to their repository.
+// CandidateFromStore returns the module of a lockfile entry, with its signatures; false: the
+// store does not have it from the same repository, to which its signatures are bound.
 func CandidateFromStore(s *store.Store, m lock.Module) (*source.Candidate, bool) {
 	records, err := s.Records()
 	if err != nil {

@@ -10,21 +10,22 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// reserved are names that no added tool may have: names that tools of the program have or
-// will have, beside [Builtin] and the aliases.
+// reserved are names that no added tool may have: the program's tools have them or will have
+// them. The names in [Builtin] and the aliases are reserved, too.
 var reserved = []string{
 	"add_task", "apply_patch", "bash", "file_edit", "file_read", "file_write", "filesystem", "get_current_time",
 	"get_working_directory", "git", "glob", "grep", "http_fetch", "insert_lines", "list_tasks", "ls", "replace_lines",
 	"request_code_context", "run_js", "sh", "sql_query", "system_info", "update_task", "web_search",
 }
 
-// maxNameBytes limits the name of a module. With an underscore and a short name of a tool
-// it stays within the 64 characters that every provider takes.
+// maxNameBytes limits the name of a module in bytes; a longer one is refused. With an
+// underscore and a short name of a tool it stays within the 64 characters that every provider
+// accepts.
 const maxNameBytes = 40
 
-// CheckName returns an error if a module cannot be offered under a name. The name stands
-// before each tool of the module, as NAME_tool; see RATIONALE, "Why does a stranger's
-// tool always carry its module's name?" others are the names of the other modules.
+// CheckName returns an error if no module can be offered under a name. The name becomes a
+// prefix of the module's tools, as NAME_tool; see RATIONALE, "Why does a stranger's tool
+// always carry its module's name?" others are the names of the other modules.
 func CheckName(name string, others []string) error {
 	switch {
 	case !tool.ValidName(name) || len(name) > maxNameBytes:
@@ -45,9 +46,8 @@ func CheckName(name string, others []string) error {
 	return checkLookalike(name, "")
 }
 
-// checkLookalike returns an error if a name can be taken for another version of a built-in tool,
-// or for an option. inner is the name that a module gives its tool; empty: the name is
-// that of a module.
+// checkLookalike returns an error if a name can be mistaken for a version of a built-in tool,
+// or for an option. inner is the name of a tool in its module; empty: name is a module's.
 func checkLookalike(name, inner string) error {
 	if strings.HasPrefix(inner, "-") {
 		return fmt.Errorf("%q begins with '-', as an option does", inner)
@@ -60,7 +60,7 @@ func checkLookalike(name, inner string) error {
 	return nil
 }
 
-// builtinForms maps the [simpleForms] forms of the names of built-in tools to these names.
+// builtinForms maps the [simpleForms] of the names of built-in tools to these names.
 var builtinForms = sync.OnceValue(func() map[string]string {
 	out := map[string]string{}
 	builtin, err := Builtin()
@@ -75,7 +75,6 @@ var builtinForms = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// reservedNames returns all names that no added module or tool may have.
 func reservedNames() []string {
 	names := slices.Concat(reserved, tool.Aliases(), []string{tool.ListModule, tool.ListTools})
 	if builtin, err := Builtin(); err == nil {
@@ -87,18 +86,18 @@ func reservedNames() []string {
 	return names
 }
 
-// skeleton returns a form that is equal for names that a person confuses: they differ
-// only in case, hyphens, the number of underscores, or letters of a similar shape. A name
-// is ASCII, so there are no other lookalikes. Letters are replaced first: a pair that
-// looks like one letter can be made of digits.
+// skeleton returns the same text for names that a person confuses: they differ only in case,
+// hyphens, the number of underscores, or letters of a similar shape. A name is ASCII, so there
+// are no other lookalikes. Letters are replaced first: a pair that looks like one letter can
+// be made of digits.
 func skeleton(name string) string {
 	name = pairs.Replace(letters.Replace(strings.ToLower(name)))
 	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r == '_' }), "_")
 }
 
-// simpleForms returns simple forms of a name to compare: its skeleton without separators,
-// doubled letters and the s of a plural, each with and without versions at its start and
-// at its end. A digit in a version can stand for a letter, too.
+// simpleForms returns simplified forms of a name, for comparing names: its skeleton without
+// separators, doubled letters and the s of a plural, each with and without version numbers at
+// its start and at its end. A digit of a version can also stand for a letter.
 func simpleForms(name string) (out []string) {
 	name = strings.ToLower(name)
 	for _, name := range []string{name, versionBefore.ReplaceAllString(name, "")} {

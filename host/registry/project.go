@@ -22,35 +22,34 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// LockName is the file in a workspace that names the modules of a project.
+// LockName is the name of the file in a workspace that lists the modules of the project.
 const LockName = "stockade.lock"
 
-// toolsFolder is the folder of a workspace that holds modules of the project.
+// toolsFolder is the folder of a workspace with modules that belong to the project.
 var toolsFolder = filepath.Join(".stockade", "tools")
 
-// Limits of what a project may bring along.
+// Limits on the modules of a project; more are an error.
 const (
 	maxLockBytes    = 1 << 20
 	maxProjectFiles = 64
-	maxProjectBytes = admit.MaxBytes // of all files together: they are hashed at every start
+	maxProjectBytes = admit.MaxBytes // size of all files in the folder together: they are hashed at every start
 )
 
-// Project holds the modules that a workspace brings along. They come from somebody else,
-// and none counts before a person has said yes to exactly these.
+// Project holds the modules that a workspace brings along. They come from somebody else, and
+// none is used before a person has said yes to all of them in exactly this form.
 type Project struct {
 	Workspace string
-	// Lock is the content of stockade.lock, and LockSHA256 the digest of the file in hex;
-	// nil and empty: there is no such file.
+	// Lock is the content of stockade.lock, and LockSHA256 the SHA-256 of the file in hex.
+	// They are nil and empty if there is no such file.
 	Lock       *lock.File
 	LockSHA256 string
-	// Files are the modules in .stockade/tools.
-	Files []ProjectFile
+	Files      []ProjectFile // the modules in .stockade/tools
 }
 
 // ProjectFile is a module in .stockade/tools.
 type ProjectFile struct {
-	Name   string // of the file, without ".wasm"
-	Source string // its path in the workspace, with slashes
+	Name   string // name of the file without ".wasm"
+	Source string // path of the file in the workspace, with slashes
 	Digest string // SHA-256 in hex
 	Bytes  int64
 }
@@ -111,7 +110,7 @@ func ReadProject(work string) (*Project, error) {
 	return p, nil
 }
 
-// readRegular reads a regular file of at most maxBytes bytes. path may not be a link.
+// readRegular reads a regular file of at most maxBytes bytes. It refuses a link.
 func readRegular(path string, maxBytes int64) ([]byte, error) {
 	st, err := os.Lstat(path)
 	if err != nil {
@@ -157,8 +156,8 @@ func (p *Project) Empty() bool {
 	return len(lock.Modules(p.Lock)) == 0 && len(p.Files) == 0
 }
 
-// WhyStale returns the reason why a record of the project does not count any more: the
-// project has changed since the person agreed to it. Empty: the record counts.
+// WhyStale returns the reason why a record of the project is no longer valid: the project has
+// changed since the person agreed to it. Empty: the record is valid.
 func (p *Project) WhyStale(r store.Record) string {
 	if r.LockSHA256 != "" {
 		if r.LockSHA256 != p.LockSHA256 {
@@ -172,9 +171,9 @@ func (p *Project) WhyStale(r store.Record) string {
 	return ""
 }
 
-// replaces reports whether a stored module of the lockfile takes the place of own, a
-// module of the person with the same name. The administrator's modules are never
-// replaced.
+// replaces reports whether a module of the lockfile, which the store has, is used in the place
+// of own, a module that the person added under the same name. The administrator's modules are
+// never replaced.
 func (p *Project) replaces(records []store.Record, own store.Record) bool {
 	named := slices.ContainsFunc(lock.Modules(p.Lock), func(m lock.Module) bool { return m.Name == own.Name })
 	return named && own.Project == "" && !own.System && slices.ContainsFunc(records, func(r store.Record) bool {
@@ -182,8 +181,7 @@ func (p *Project) replaces(records []store.Record, own store.Record) bool {
 	})
 }
 
-// IsAgreed reports whether a person has said yes to every module of the project in its
-// present form.
+// IsAgreed reports whether a person has said yes to every module of the project as it is now.
 func (p *Project) IsAgreed(records []store.Record) bool {
 	for _, m := range lock.Modules(p.Lock) {
 		if !slices.ContainsFunc(records, func(r store.Record) bool {
@@ -227,8 +225,8 @@ func SaveProject(s *store.Store, p *Project, reviews []*Review) error {
 	})
 }
 
-// Verify judges the signatures of a record by the present rules of trust. It is an error
-// if the signer is another one now: a key was revoked since, or its publisher is gone.
+// Verify judges the signatures of a record by the present rules of trust. It is an error if
+// the signer is not the recorded one any more: a key was revoked, or its publisher is gone.
 func Verify(s *store.Store, rules *trust.Rules, r store.Record) error {
 	v, err := verdict(rules, r)
 	if err == nil {
@@ -240,9 +238,8 @@ func Verify(s *store.Store, rules *trust.Rules, r store.Record) error {
 	return err
 }
 
-// checkBase checks that the stored module is the signed module with a description added.
-// If a policy of somebody else than the user decides by signers, the record alone is no
-// proof.
+// checkBase checks that the stored module is the signed module with a description added. If a
+// policy of somebody else than the user decides by signers, the record alone is no proof.
 func checkBase(s *store.Store, r store.Record) error {
 	if r.BaseDigest == "" || r.Signer == "" {
 		return nil
@@ -269,8 +266,8 @@ func verdict(rules *trust.Rules, r store.Record) (trust.Verdict, error) {
 	return judge(rules, r, evidence, r.Added, trust.Previous{})
 }
 
-// judge returns the signer of a module. A module with a description is refused if either
-// form has been revoked: with the description, or without.
+// judge returns the signer of a module. A module with a description is refused if it is
+// revoked in either form: with the description, or without.
 func judge(rules *trust.Rules, r store.Record, e sign.Evidence, now time.Time, seen trust.Previous) (trust.Verdict, error) {
 	if r.BaseDigest != "" {
 		if _, err := rules.Judge(trust.Subject{Digest: "sha256:" + r.Digest}, sign.Evidence{}, now, trust.Previous{}); err != nil {
@@ -280,7 +277,7 @@ func judge(rules *trust.Rules, r store.Record, e sign.Evidence, now time.Time, s
 	return rules.Judge(subject(r), e, now, seen)
 }
 
-// subject returns the facts that a signature over a module must state.
+// subject returns the facts about a module with which its signatures are compared.
 func subject(r store.Record) trust.Subject {
 	if r.BaseDigest != "" { // the signed form has no name of its own
 		return trust.Subject{Repository: r.Repository, Digest: "sha256:" + r.BaseDigest, ManifestDigest: r.ManifestDigest}

@@ -8,9 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Statement returns the statement that a signature over a module makes, without its
-// times. repository is the repository from which people will add it; empty: they add a
-// file.
+// Statement returns the statement that a signer of the module signs, without its times.
+// repository is the repository from which people will add the module; empty: they add a file.
 func Statement(mod *tool.Module, m tool.Manifest, repository string) sign.Statement {
 	return sign.Statement{
 		Repository: repository, Name: m.Name, Version: m.Version, Digest: "sha256:" + mod.Digest, Fingerprint: sign.Fingerprint(m.Fingerprint()),

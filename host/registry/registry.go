@@ -1,6 +1,5 @@
-// Package registry finds the modules that hold tools: modules that are built into the
-// program, modules that a person names by a path, and modules that people have added
-// from elsewhere.
+// Package registry finds the modules that hold tools: modules that are built into the program,
+// modules that a person names by a path, and modules that people have added from elsewhere.
 //
 // [Builtin] lists the built-in tools without touching WebAssembly: their manifests are
 // in an index that the build made. [ReadModule] reads a module by its path, and
@@ -14,11 +13,10 @@
 // then decides which added modules are offered, [ResolveNames] decides between tools
 // with the same name, and [OfferedTools] is the catalog of a run.
 //
-// Nothing here runs a tool, or grants anything: the sandbox admits modules, and the
-// policy grants what the person has allowed. The packages below have one thing each:
-// store the records, lock the format of lockfiles, source and oci fetching, sign and
-// trust signatures, description what people write about foreign modules, author the
-// building of modules.
+// Nothing here runs a tool, or grants anything: the sandbox admits modules, and the policy
+// grants what the person has allowed. Each package below has one subject: store holds the
+// records; lock, the format of lockfiles; source and oci, fetching; sign and trust,
+// signatures; description, people's texts about foreign modules; author, building modules.
 package registry
 
 import (
@@ -41,8 +39,8 @@ import (
 // ErrNoBuiltin is returned by a program that was built without its tools.
 var ErrNoBuiltin = errors.New("this stockade was built without its tools")
 
-// Builtin lists the tools of the modules that are built into the program. The
-// catalog is made once, and is the same for all callers.
+// Builtin lists the tools of the modules that are built into the program. The catalog is made
+// once and shared by all callers.
 var Builtin = sync.OnceValues(func() (*tool.Catalog, error) {
 	var index []struct { // read at every start, so in one go
 		guests.Module
@@ -72,8 +70,8 @@ func SplitPath(name string) (file, inner string, ok bool) {
 	return name, "", strings.HasSuffix(name, ".wasm") || strings.ContainsAny(name, `/\`)
 }
 
-// ReadModule reads a module by its path. The bytes that are hashed here are the bytes
-// that run: the file is not read again.
+// ReadModule reads a module from a file. The bytes that are hashed are the bytes that run: the
+// file is not read again.
 func ReadModule(name string) (*tool.Module, error) {
 	if st, err := os.Stat(name); err == nil && st.IsDir() {
 		return nil, fmt.Errorf("%s is a folder; name the file in it", name)
@@ -100,12 +98,11 @@ func ReadModule(name string) (*tool.Module, error) {
 	return tool.NewModule(strings.TrimSuffix(filepath.Base(name), ".wasm"), tool.OriginFile, name, code), nil
 }
 
-// Describer reads the manifest of a module. The sandbox is a Describer.
 type Describer interface {
 	Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error)
 }
 
-// Catalog lists the tools of one module.
+// Catalog lists the tools of one module, which d describes.
 func Catalog(ctx context.Context, d Describer, mod *tool.Module) (*tool.Catalog, error) {
 	manifest, err := d.Describe(ctx, mod)
 	if err != nil {

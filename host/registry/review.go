@@ -23,8 +23,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Sandbox reads the manifest of a module and compiles modules. It gives a module no
-// access to anything.
+// Sandbox reads manifests and compiles modules. It gives a module no access to anything.
 type Sandbox interface {
 	Describer
 	Compile(ctx context.Context, mod *tool.Module) error
@@ -32,13 +31,11 @@ type Sandbox interface {
 
 // Reviewer checks modules before they are stored.
 type Reviewer struct {
-	Store   *store.Store
-	Sandbox Sandbox
-	Trust   *trust.Rules
-	Ceiling policy.Ceiling
-	// Administrator is the name of the trust file whose publishers are the
-	// administrator's.
-	Administrator string
+	Store         *store.Store
+	Sandbox       Sandbox
+	Trust         *trust.Rules
+	Ceiling       policy.Ceiling
+	Administrator string // the name of the trust file whose publishers are the administrator's
 	Now           func() time.Time
 	RetryRefused  bool // review modules again that were refused before, see [Reviewer.SyncSystem]
 }
@@ -72,25 +69,24 @@ func (r *Review) IsUnchanged() bool {
 	return r.Previous != nil && r.Previous.Digest == r.Record.Digest && r.Previous.Signer == r.Record.Signer
 }
 
-// KeepsAllowance reports whether the allowances of the previous version stay: its
-// manifest says and asks for the same, and the same publisher has signed it. The bytes
-// must be equal if nobody has signed the module, or if nothing proves that it is not an
-// older version. See RATIONALE, "Why is what a module may use bound to what it says and
-// not to its version?"
+// KeepsAllowance reports whether the allowances of the previous version stay: its manifest
+// says and asks for the same, and the same publisher has signed it. The bytes must be equal if
+// nobody has signed the module, or if nothing proves that it is not an older version. See
+// RATIONALE, "Why is what a module may use bound to what it says and not to its version?"
 func (r *Review) KeepsAllowance() bool {
 	ordered := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || r.Record.BaseDigest == "" && sign.ValidVersion(r.Record.Manifest.Version))
 	return r.Previous != nil && r.Previous.Fingerprint == r.Record.Fingerprint && r.Previous.Signer == r.Record.Signer &&
 		(ordered || r.Record.System || r.Previous.Digest == r.Record.Digest)
 }
 
-// Change is one difference from the approved version.
+// Change is one difference from the version that the person approved.
 type Change struct {
-	Title         string // in our words, with names of tools as plain text
-	Before, After string // texts of the module; empty where there is nothing to compare
+	Title         string // the difference in our words, with names of tools as plain text
+	Before, After string // texts of the module; empty: nothing to compare
 	AboutAccess   bool   // the tool asks for other access
 }
 
-// RefusedError is returned for a module that cannot be added.
+// RefusedError is returned for a module that cannot be added because of the module itself.
 type RefusedError struct {
 	Module string
 	Err    error
@@ -192,8 +188,8 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 }
 
 // Module returns the module of a candidate. Its signer is set as far as that needs no
-// manifest. as is its name; empty: the end of its source. The error is about its
-// signatures; the module is valid all the same.
+// manifest. as is the name of the module; empty: the end of its source is the name. The error
+// is about its signatures; the module is valid all the same.
 func (r *Reviewer) Module(as string, c *source.Candidate) (*tool.Module, trust.Verdict, error) {
 	mod := tool.NewModule(cmp.Or(as, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
 	asIs := trust.Subject{Repository: c.Repository, Digest: "sha256:" + mod.Digest, ManifestDigest: c.ManifestDigest, ManifestUnknown: true}
@@ -208,10 +204,9 @@ func (r *Reviewer) setSigner(mod *tool.Module, v trust.Verdict) {
 	mod.Signer, mod.Namespace, mod.AdminKnowsSigner = v.Signer, v.Namespace, v.Signer != "" && v.File == r.Administrator
 }
 
-// describe adds the person's description to a module, and returns the digest that the
-// module had before (base; empty: there is no description). It refuses a module whose
-// publisher has signed a description of its own, because the signature would not cover
-// the person's.
+// describe adds the person's description to a module. base is the digest of the module without
+// the description; empty: there is no description. It refuses a module whose publisher has
+// signed the publisher's own description, because the signature would not cover the person's.
 func (r *Reviewer) describe(ctx context.Context, mod *tool.Module, q Request) (out *tool.Module, base string, err error) {
 	c := q.Candidate
 	if q.Describe == nil {
@@ -269,7 +264,7 @@ func refusedHint(err error, name string) string {
 	return ""
 }
 
-// changes lists the differences between two versions, the most important first.
+// changes lists the differences between two records of a module, the most important first.
 func changes(was, is *store.Record) (out []Change) {
 	if was.Signer != is.Signer {
 		out = append(out, Change{Title: "another signer", Before: cmp.Or(was.Signer, "nobody whom you know"), After: cmp.Or(is.Signer, "nobody whom you know")})
@@ -321,7 +316,7 @@ func changes(was, is *store.Record) (out []Change) {
 	return append(out, texts...)
 }
 
-// jsonText returns a value of a manifest as JSON; empty for null.
+// jsonText returns a value of a manifest as JSON; empty: the JSON is null.
 func jsonText[T any](v T) string {
 	if text := string(tool.Marshal(v)); text != "null" {
 		return text
@@ -336,8 +331,7 @@ func arguments(s tool.Spec) string {
 	return s.Texts().Schema
 }
 
-// Save puts modules into the store, all or none, and removes the records that they
-// replace.
+// Save puts modules into the store, all or none, and removes the records that they replace.
 func Save(s *store.Store, reviews ...*Review) error {
 	var codes [][]byte
 	for _, r := range reviews {
@@ -359,9 +353,9 @@ func Save(s *store.Store, reviews ...*Review) error {
 	})
 }
 
-// checkUnchanged returns an error if record i is not the one that was reviewed; i is -1
-// if there is none now. Asking the person can take long, and what somebody has revoked
-// meanwhile must not come back. OffReason may have changed: an update sets it itself.
+// checkUnchanged returns an error if records[i] is not the record that was reviewed; i is -1
+// if there is none now. Asking the person can take long, and a module that somebody has
+// revoked meanwhile must not come back. OffReason may differ: an update sets it itself.
 func (r *Review) checkUnchanged(records []store.Record, i int) error {
 	switch {
 	case i < 0 && r.Previous == nil:
@@ -375,8 +369,8 @@ func (r *Review) checkUnchanged(records []store.Record, i int) error {
 	return nil
 }
 
-// SetOffReason sets the reason why the tools of a module are not offered; empty: they are
-// offered again. A module that the person has switched off stays so.
+// SetOffReason sets the reason why the tools of a module are not offered. Empty: they are
+// offered again, unless the person has switched the module off.
 func SetOffReason(s *store.Store, r store.Record, why string) error {
 	return s.Change(nil, func(records []store.Record) ([]store.Record, error) {
 		for i := range records {
@@ -396,9 +390,8 @@ type Wants struct {
 	Secrets []tool.Secret
 	Exec    bool
 	Store   bool // it wants to keep values in a session
-	// CanSendFiles is set when the module could send files away: one of its tools reads
-	// files and reaches the network, or one reads, another reaches, and both have the
-	// store.
+	// CanSendFiles is set when the module could send files away: one of its tools reads files
+	// and reaches the network, or one reads, another reaches, and both have the store.
 	CanSendFiles bool
 	// Inferred is set when the module does not declare its access: the other fields are
 	// what it could use.
@@ -539,13 +532,11 @@ func (w Wants) CheckAllowance(a tool.Allowance) error {
 	return nil
 }
 
-// errNoModule is returned for a name that no added module has.
 var errNoModule = errors.New("there is no added module")
 
-// Find returns the index of the record that NAME or NAME:TOOL means in a workspace. It is
-// a record of the project only if the person has no module of that name, or if the
-// lockfile replaces the person's. inner is the name of the tool in its module; empty:
-// name has none.
+// Find returns the index of the record that NAME or NAME:TOOL means in a workspace. It is a
+// record of the project only if the person has no module of that name, or if the lockfile
+// replaces the person's. inner is the name of the tool in its module; empty: name has none.
 func Find(records []store.Record, name string, p *Project) (i int, inner string, err error) {
 	mod, inner, _ := strings.Cut(name, ":")
 	i = slices.IndexFunc(records, func(r store.Record) bool { return r.Name == mod && r.Project == "" })

@@ -21,16 +21,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// SystemFile is a module in the administrator's folder.
+// SystemFile is a module in the administrator's folder, which gives every user tools.
 type SystemFile struct {
 	Path  string
-	Stamp string // changes when the file does
+	Stamp string // the size and the modification time of the file: it changes when the file does
 }
 
-// maxSystemFiles limits the number of modules in the administrator's folder.
+// maxSystemFiles limits the modules in the administrator's folder; more are an error.
 const maxSystemFiles = 1000
 
-// SystemFiles lists the modules in a folder. A folder that does not exist holds none.
+// SystemFiles lists the modules in a folder. If the folder does not exist, the list is empty.
 func SystemFiles(dir string) ([]SystemFile, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,23 +56,22 @@ func SystemFiles(dir string) ([]SystemFile, error) {
 	return out, nil
 }
 
-// isNameTaken reports whether another file of the administrator's folder provided a
-// module of the same name before.
+// isNameTaken reports whether another file of the administrator's folder has already provided
+// a module with the reviewed module's name.
 func isNameTaken(review *Review, files []SystemFile) bool {
 	was := review.Previous
 	return was != nil && was.Source != review.Record.Source && slices.ContainsFunc(files, func(f SystemFile) bool { return f.isSourceOf(*was) })
 }
 
-// isSourceOf reports whether the record was made from this file.
 func (f SystemFile) isSourceOf(r store.Record) bool { return r.System && r.Source == f.Path }
 
-// SyncSystem takes over new and changed modules from the administrator's folder, and
-// drops the ones that are gone. They are approved by being there, and may use nothing
-// before a person allows it. read returns the content of a file if nobody but the
-// administrator could have written it; see RATIONALE, "Why does the administrator's
-// folder need no yes?" The notes say what is wrong with modules that were left out. A
-// module that was refused is reviewed again only when a file or a name has changed, or
-// with RetryRefused: to ask a module for its tools can take a second.
+// SyncSystem stores new and changed modules from the administrator's folder, and drops the
+// records of files that are gone. Being in the folder approves a module, but it may use
+// nothing before a person allows it. read returns the content of a file if only the
+// administrator could have written it; see RATIONALE, "Why does the administrator's folder
+// need no yes?" The notes explain why modules were left out. A refused module is reviewed
+// again only when a file or a name has changed, or with RetryRefused: to ask a module for its
+// tools can take a second.
 func (r *Reviewer) SyncSystem(ctx context.Context, files []SystemFile, read func(path string) ([]byte, error)) (notes []string, err error) {
 	records, err := r.Store.Records()
 	if err != nil {
@@ -160,8 +159,8 @@ func (r *Reviewer) SyncSystem(ctx context.Context, files []SystemFile, read func
 	return notes, err
 }
 
-// stateOf returns a hash of all that decides about refusals, apart from the content of a
-// file: the other files in the administrator's folder, and the names that are taken.
+// stateOf returns a hash of everything that can change a refusal, except the content of the
+// refused file: the list of files in the administrator's folder, and the names that are taken.
 func stateOf(files []SystemFile, records []store.Record) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", files)

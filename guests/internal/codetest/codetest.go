@@ -1,5 +1,5 @@
-// Package codetest tests the error codes of a module's tools: the codes that they document,
-// see tool.Errors, and the codes of calls that fail must be the same.
+// Package codetest tests the error codes of a module's tools. The codes that a tool documents,
+// see tool.Errors, must be the codes of its calls that fail.
 package codetest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Case is a call that fails, with the code that the host makes of its error.
+// Case is a call that must fail. Code is the code that the host makes of its error.
 type Case struct {
 	Name, Tool, Code string
 	Call             func() error
@@ -46,7 +46,7 @@ func Run(t *testing.T, cases []Case) {
 	}
 }
 
-// CheckDocumented reports an error whose code the tool does not document. Codes that
+// CheckDocumented reports an error whose code the tool name does not document. Codes that
 // every tool may have are accepted.
 func CheckDocumented(t testing.TB, name string, err error) {
 	t.Helper()
@@ -56,8 +56,7 @@ func CheckDocumented(t testing.TB, name string, err error) {
 	}
 }
 
-// commonCodes are codes that tools need not document: of arguments, rules, disks and
-// callers.
+// commonCodes are codes of arguments, rules, disks and callers, which no tool has to document.
 var commonCodes = []string{"INVALID_ARGUMENTS", "DENIED", "IO_ERROR", "TOOL_CANCELLED"}
 
 // ToolOf returns the name of the tool that a function implements, by the function's name:
@@ -74,8 +73,7 @@ func ToolOf(function any) string {
 	return b.String()
 }
 
-// CodeOf returns the code that the host makes of an error: its own code, or that of its
-// kind.
+// CodeOf returns the code that the host makes of an error: its own, or that of its kind.
 func CodeOf(err error) string {
 	if code := tool.CodeOf(err); code != "" {
 		return code
@@ -86,7 +84,6 @@ func CodeOf(err error) string {
 	}[tool.AsError(err).Code]
 }
 
-// documentedCodes returns the documented codes of each tool of the module.
 func documentedCodes(t testing.TB) map[string][]string {
 	t.Helper()
 	var manifest struct {

@@ -1,12 +1,11 @@
 // Package gitignore finds the files that .gitignore files exclude, for the guests that
 // walk the files of a project.
 //
-// It is our own matcher because the libraries for it are unmaintained, match by
-// translation to regular expressions, which gets the corner cases wrong, or are part of a
-// whole git implementation, which every module would carry. The rules are those of
-// gitignore(5). The user's own file (core.excludesFile) is not read, as it is about the
-// person and not about the project. Files outside of the grant of a call cannot be read,
-// and exclude nothing.
+// It is our own matcher because the libraries for it are unmaintained, match by translation to
+// regular expressions, which gets the corner cases wrong, or are part of a whole git
+// implementation, which every module would carry. The rules are those of gitignore(5). The
+// user's own file (core.excludesFile) is not read, as it is about the person and not about the
+// project. Files outside of the grant of a call cannot be read, and exclude nothing.
 package gitignore
 
 import (
@@ -19,30 +18,29 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/search"
 )
 
-// maxBytes limits the bytes of one file that are read.
+// maxBytes limits the bytes of a pattern file that are read; the rest is ignored.
 const maxBytes = 1 << 20
 
-// File holds the patterns of one .gitignore file, and of the files in the directories
-// above.
+// File holds the patterns of one .gitignore file, and of the files in the directories above.
 type File struct {
 	dir      string // the absolute path of its directory
 	patterns []Pattern
-	parent   *File // nil at the top
+	parent   *File // file of a directory above; nil: there is none
 }
 
 // Pattern is one line of a .gitignore file.
 type Pattern struct {
-	segments []string // the parts between slashes; "**" stands for any number of names
-	literal  string   // for a quick comparison: NAME of the patterns NAME and *NAME; else empty
+	segments []string // parts of the pattern between slashes; "**" stands for any number of names
+	literal  string   // NAME if the pattern is NAME or *NAME, for a quick comparison; else empty
 	suffix   bool     // the pattern is *NAME
-	anchored bool     // matches from the file's directory, not at any depth
+	anchored bool     // matches only from the file's directory on, not at any depth
 	dirOnly  bool
 	negated  bool
 }
 
 const fileName = ".gitignore"
 
-// load reads the .gitignore file of dir. It returns parent if there is none.
+// load reads the .gitignore file of the directory dir. It returns parent if there is none.
 func load(dir string, parent *File) *File {
 	name := filepath.Join(dir, fileName)
 	// Git does not follow a link here, and neither do we: it may lead anywhere.
@@ -52,8 +50,9 @@ func load(dir string, parent *File) *File {
 	return read(name, dir, parent)
 }
 
-// LoadListed reads the .gitignore file of dir, whose entries are given. It returns parent
-// if there is none. If dir is a repository of its own, the files above it do not apply.
+// LoadListed reads the .gitignore file of the directory dir, whose entries are given. It
+// returns parent if there is none. If dir is a repository itself, the files above it do not
+// apply.
 func LoadListed(entries search.Listing, dir string, parent *File) *File {
 	if slices.ContainsFunc(entries, func(e search.Entry) bool { return e.Name == ".git" }) {
 		parent = loadExclude(dir)
@@ -64,7 +63,7 @@ func LoadListed(entries search.Listing, dir string, parent *File) *File {
 	return parent
 }
 
-// loadExclude reads info/exclude of the repository with the work tree dir.
+// loadExclude reads info/exclude of the repository whose work tree is dir.
 func loadExclude(dir string) *File {
 	git := filepath.Join(dir, ".git")
 	git = readPathFile(git, git) // in a linked work tree, .git is a file
@@ -72,8 +71,8 @@ func loadExclude(dir string) *File {
 	return read(filepath.Join(git, "info", "exclude"), dir, nil)
 }
 
-// readPathFile returns the path in a file of git, such as commondir. If there is no such
-// file, it returns otherwise.
+// readPathFile returns the path in a file of git, such as commondir. If the file does not
+// exist, it returns otherwise.
 func readPathFile(name, otherwise string) string {
 	f, err := os.Open(name)
 	if err != nil {
@@ -91,8 +90,8 @@ func readPathFile(name, otherwise string) string {
 	return filepath.Join(filepath.Dir(name), to)
 }
 
-// read reads a file of patterns for dir, at most 1 MiB of it. It returns parent if there
-// are no patterns.
+// read reads a file of patterns that apply to dir, at most 1 MiB of it. It returns parent if
+// there are no patterns.
 func read(name, dir string, parent *File) *File {
 	f, err := os.Open(name)
 	if err != nil {
@@ -107,9 +106,9 @@ func read(name, dir string, parent *File) *File {
 	return &File{dir, patterns, parent}
 }
 
-// LoadAbove reads the .gitignore files that apply to dir, from the outermost in. These
-// are info/exclude and the files of the work tree around dir. Outside of a work tree they
-// are the files from cwd down.
+// LoadAbove reads the pattern files that apply to dir, from the outermost to the innermost:
+// info/exclude and the .gitignore files of the work tree around dir. Outside of a work tree
+// they are the .gitignore files from cwd down to dir.
 func LoadAbove(dir, cwd string) *File {
 	var dirs []string // from dir up
 	top := 0
@@ -133,13 +132,13 @@ func LoadAbove(dir, cwd string) *File {
 	return ignore
 }
 
-// Dir holds the patterns for the entries of one directory: those of the file in it, or
-// nearest above it, come first.
+// Dir holds the patterns that apply to the entries of one directory. The patterns of the
+// nearest .gitignore file come first.
 type Dir []level
 
 type level struct {
 	patterns []Pattern
-	segments []string // the names from the .gitignore file's directory down, the last one for the entry
+	segments []string // names from the .gitignore file's directory down to the entry, whose name is filled in last
 }
 
 // In returns the patterns for a directory, which must be the one of f or below it.
@@ -214,7 +213,7 @@ func trimSpaces(line string) string {
 	return line[:end]
 }
 
-// Match reports whether the pattern matches a path, given as its names below the
+// Match reports whether the pattern matches a path, which is given by its names below the
 // directory of the .gitignore file.
 func (p *Pattern) Match(segments []string, isDir bool) bool {
 	if p.dirOnly && !isDir {
@@ -230,9 +229,8 @@ func (p *Pattern) Match(segments []string, isDir bool) bool {
 	return matchSegments(p.segments, segments)
 }
 
-// matchSegments matches whole paths. Only the latest "**" is ever tried again, as an
-// earlier one could not match more than it did: the time is at most the product of the
-// two lengths.
+// matchSegments matches whole paths. Only the latest "**" is ever tried again, because an
+// earlier one could not match more: the time is at most the product of the two lengths.
 func matchSegments(pattern, name []string) bool {
 	p, n := 0, 0
 	retryP, retryN := -1, 0
@@ -257,8 +255,8 @@ func matchSegments(pattern, name []string) bool {
 	return p == len(pattern)
 }
 
-// matchSegment matches one name: * is any text, ? one character, [...] one of
-// a set, and a backslash quotes. A malformed pattern matches nothing.
+// matchSegment matches one name: * is any text, ? one character, [...] one of a set, and a
+// backslash quotes. A malformed pattern matches nothing.
 func matchSegment(pattern, name string) bool {
 	p, n := 0, 0
 	retryP, retryN := -1, 0
@@ -282,8 +280,8 @@ func matchSegment(pattern, name string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// matchOne matches the first character of name, which is not empty. It returns the number
-// of bytes used in both; 0: no match.
+// matchOne matches the first character of name, which is not empty. It returns the number of
+// bytes that it used of both; zero: no match.
 func matchOne(pattern, name string) (patternWidth, nameWidth int) {
 	if pattern == "" {
 		return 0, 0
@@ -308,8 +306,8 @@ func matchOne(pattern, name string) (patternWidth, nameWidth int) {
 	return 0, 0
 }
 
-// matchSet matches c against the set, such as [a-z], at the beginning of pattern, and
-// returns the length of the set. A set that is not closed matches nothing.
+// matchSet reports whether c is in the set at the beginning of pattern, such as [a-z]. width
+// is the length of the set. A set that is not closed matches nothing.
 func matchSet(pattern string, c byte) (width int, ok bool) {
 	i := 1
 	negated := false
@@ -347,8 +345,8 @@ func matchSet(pattern string, c byte) (width int, ok bool) {
 	}
 }
 
-// setChar reads the character at i, which a backslash may quote. next is beyond the
-// pattern if the backslash quotes nothing.
+// setChar returns the character at i, which a backslash may quote, and the offset after it.
+// next is beyond the pattern if the backslash quotes nothing.
 func setChar(pattern string, i int) (c byte, next int) {
 	if pattern[i] != '\\' {
 		return pattern[i], i + 1
@@ -359,7 +357,7 @@ func setChar(pattern string, i int) (c byte, next int) {
 	return pattern[i+1], i + 2
 }
 
-// cutClass splits a class such as [:alpha:] from the beginning of s.
+// cutClass splits a class such as [:alpha:] from the beginning of s; ok is false without one.
 func cutClass(s string) (class, rest string, ok bool) {
 	inner, ok := strings.CutPrefix(s, "[:")
 	if !ok {

@@ -1,6 +1,6 @@
-// Package pathname resolves the argument of a tool that names a file. It refuses a path in
-// the form of a shell, of Windows or of a browser, and gives the path to write instead. If
-// a file of exactly that name exists, the path is accepted.
+// Package pathname resolves an argument of a tool that names a file. It refuses a path in the
+// form of a shell, of Windows or of a browser, and the error shows the path to write instead.
+// If a file of exactly that name exists, the path is accepted.
 package pathname
 
 import (

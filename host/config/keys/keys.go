@@ -2,8 +2,8 @@
 // from the same table. agent.toml and policy.toml are such files: to add a key to one of
 // them, add one entry to its table.
 //
-// A [Key] has a name, a [Kind] of values and a text that explains it. A [Setting] is a
-// key that a file sets. The owner of the table decides the effect of a setting, by the
+// A [Key] has a name, a [Kind] of values and a text that explains it. A [Setting] is a key
+// that a file sets. The package that makes the table decides the effect of a setting, by the
 // index of its key.
 //
 //	table := keys.Table{{Name: "model.name", Kind: keys.Choice("a", "b"), Doc: "..."}, ...}
@@ -21,22 +21,21 @@ import (
 
 // Key is one key of a file.
 type Key struct {
-	// Name is a list of words with dots between: "model.name". A word in upper case stands
-	// for any word: "tools.NAME.allow". A word with [] stands for each table of a list:
+	// Name is a list of words with dots between: "model.name". A word in upper case stands for
+	// any word: "tools.NAME.allow". A word with [] stands for each table of a list of tables:
 	// "rules[].effect" is the key effect in every [[rules]].
 	Name    string
 	Kind    Kind
-	Note    string // in the sample, after the kind
-	Example string // in the sample, as TOML: the default if there is one
-	Doc     string // in the sample: one or more sentences
+	Note    string // text after the kind in the sample
+	Example string // value in the sample, as TOML: the default if there is one
+	Doc     string // explanation in the sample: one or more sentences
 }
 
-// Table holds every key of a file, in the order of its sample. Keys of one TOML table
-// stand together.
+// Table holds every key of a file, in the order of its sample: one TOML table after the other.
 type Table []Key
 
-// TableOf returns the table of a list whose elements hold a key each. The indexes of both
-// are the same.
+// TableOf returns the table of the keys that the elements of a list hold. An element and its
+// key have the same index.
 func TableOf[K any](all []K, of func(K) Key) Table {
 	t := make(Table, len(all))
 	for i, k := range all {
@@ -54,7 +53,6 @@ func (t Table) Names() []string {
 	return names
 }
 
-// words returns the words of each key's name.
 func (t Table) words() [][]string {
 	out := make([][]string, len(t))
 	for i, k := range t {
@@ -63,14 +61,15 @@ func (t Table) words() [][]string {
 	return out
 }
 
-// Results of find that are no index of a key.
+// Results of find other than the index of a key.
 const (
 	foundNothing = -1 - iota
 	foundTable   // a table that holds keys
 	foundList    // a list of tables
 )
 
-// find returns the index of the key at a path, or one of the constants above.
+// find returns the index in keys of the key at a path, or a constant above. keys holds the
+// words of each key's name.
 func find(keys [][]string, path []string) int {
 	found := foundNothing
 	for i, words := range keys {

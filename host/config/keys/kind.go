@@ -10,14 +10,15 @@ import (
 	"unicode"
 )
 
-// Kind is a type of values, with a range. Its errors continue a text "key: ".
+// Kind is a type of values, with a range. Its errors continue a text "KEY: ".
 type Kind struct {
-	Summary string                      // its name and range, for the sample
+	Summary string                      // name and range of the kind, for the sample
 	value   func(any) (any, error)      // converts and checks a value of the TOML decoder
-	Parse   func(s string) (any, error) // converts and checks a flag or a variable; the entries of a list have commas between
+	Parse   func(s string) (any, error) // converts and checks a flag or a variable; a list has commas
 }
 
-// Integer is an int from min to max; max 0 means no upper bound. unit can be empty.
+// Integer is an int from min to max; max 0: no upper bound. unit is for messages; can be
+// empty.
 func Integer(min, max int64, unit string) Kind {
 	what, accepted := fmt.Sprintf("integer, from %d", min), fmt.Sprintf("a whole number from %d", min)
 	if max != 0 {
@@ -63,7 +64,7 @@ func Number() Kind {
 	}}
 }
 
-// Amount is a float64 from 0 to max. A whole number is accepted, too. unit can be empty.
+// Amount is a float64 from 0 to max, or a whole number. unit is for messages; can be empty.
 func Amount(max float64, unit string) Kind {
 	limit := strconv.FormatFloat(max, 'f', -1, 64)
 	what, accepted := "number, 0 to "+limit, "a number from 0 to "+limit
@@ -92,9 +93,9 @@ func Amount(max float64, unit string) Kind {
 	}}
 }
 
-// Instant is a [time.Time] from 1970 to 9999, in whole seconds of UTC, for files only.
-// The file has to give the offset from UTC, so that the value is the same everywhere. It
-// is never the zero time.
+// Instant is a [time.Time] from 1970 to 9999, in whole seconds of UTC, for files only. The
+// file has to give the offset from UTC, so that the value is the same everywhere. The value is
+// never the zero time.
 func Instant() Kind {
 	const write = "a date and time with its zone, without quotes, such as 2027-01-31T00:00:00Z"
 	return Kind{Summary: "date and time", value: func(v any) (any, error) {
@@ -110,7 +111,6 @@ func Instant() Kind {
 	}}
 }
 
-// Boolean is a bool.
 func Boolean() Kind {
 	value := func(v any) (any, error) {
 		if _, ok := v.(bool); !ok {
@@ -129,8 +129,8 @@ func Boolean() Kind {
 	}}
 }
 
-// stringKind returns a kind whose values are strings in a file. write is the advice for
-// other values.
+// stringKind returns a kind whose values are strings in a file. what is its summary. write
+// tells what to write instead of a value of another type.
 func stringKind(what, write string, parse func(string) (any, error)) Kind {
 	return Kind{what, func(v any) (any, error) {
 		s, ok := v.(string)
@@ -168,8 +168,8 @@ func FormatDuration(d time.Duration) string {
 	return d.String()
 }
 
-// Text is a string that passes a check; nil: any string. write is the advice for other
-// values.
+// Text is a string that passes check; a nil check accepts any string. what and write are as
+// for stringKind.
 func Text(what, write string, check func(string) error) Kind {
 	return stringKind(what, write, func(s string) (any, error) {
 		if check != nil {
@@ -181,7 +181,7 @@ func Text(what, write string, check func(string) error) Kind {
 	})
 }
 
-// Choice is one of a few words.
+// Choice is one of the given words.
 func Choice(words ...string) Kind {
 	what := "one of " + quotedList(words)
 	return Text(what, what, OneOf(words...))
@@ -197,9 +197,9 @@ func OneOf(words ...string) func(string) error {
 	}
 }
 
-// List is a []string of at most maxEntries entries, 0 for any number, which all pass a
-// check; nil: any strings. what names the entries, and the error of the check names them,
-// too. example is shown for values of another type.
+// List is a []string of at most maxEntries entries (0: any number), each of which passes
+// check; nil: any strings. what names the entries in messages. An error of check has to name
+// the entry. example is shown for values of another type.
 func List(what, example string, maxEntries int, check func(string) error) Kind {
 	all := func(entries []string) (any, error) {
 		if maxEntries > 0 && len(entries) > maxEntries {
@@ -236,8 +236,8 @@ func List(what, example string, maxEntries int, check func(string) error) Kind {
 	}}
 }
 
-// Object is a map[string]any, for files only: a table whose keys the owner of the table
-// of keys checks. write is the advice for other values.
+// Object is a map[string]any, for files only: a TOML table whose keys the caller checks. write
+// tells what to write instead of a value of another type.
 func Object(write string) Kind {
 	return Kind{Summary: "table", value: func(v any) (any, error) {
 		if _, ok := v.(map[string]any); !ok {
@@ -247,7 +247,7 @@ func Object(write string) Kind {
 	}}
 }
 
-// wrongType returns the error of a TOML value of a wrong type. want is the advice.
+// wrongType returns the error of a TOML value of a wrong type. want is advice for the message.
 func wrongType(v any, want string) error {
 	return fmt.Errorf("it is %s; write %s", typeName(v), want)
 }
@@ -295,7 +295,6 @@ func quotedList(words []string) string {
 	return strings.Join(out, ", ")
 }
 
-// quote returns a TOML basic string.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -13,7 +13,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Limits on a file.
+// Limits on a file. A larger or deeper nested file is an error; errors after the first
+// maxErrors are dropped.
 const (
 	MaxFileBytes = 1 << 20
 	maxErrors    = 10
@@ -25,8 +26,7 @@ const (
 
 // File holds the settings of a file.
 type File struct {
-	// Settings are in the order of the file. Those within one table of a list are sorted
-	// by name.
+	// Settings are in the order of the file; within one table of a list, sorted by name.
 	Settings []Setting
 
 	path string
@@ -41,10 +41,10 @@ type Setting struct {
 	Key   int      // index of the key in the table of keys; negative: a TOML table, whose settings follow
 	Path  []string // the words of its name, as in the file
 	Value any      // of the type of the [Kind]; nil for a table
-	Index int      // in a list of tables: index of its table; else 0
+	Index int      // in a list of tables: index of the table with this setting; else 0
 
-	listWords int // number of words in the name of that list; 0 outside of a list
-	line      int // the first line of its table in that list; 0: unknown
+	listWords int // number of words in the name of that list of tables; 0 outside of a list
+	line      int // first line of that table; 0: unknown
 }
 
 // String returns the name of the key for messages.
@@ -62,7 +62,7 @@ func (s Setting) String() string {
 // Error is one mistake in a file.
 type Error struct {
 	Path    string
-	Line    int    // from 1; 0: unknown, or the file as a whole is at fault
+	Line    int    // line of the mistake, from 1; 0: unknown, or the file as a whole is at fault
 	Message string // a sentence for the user, with the key
 }
 
@@ -73,8 +73,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Message)
 }
 
-// CheckSource returns the text of a TOML file. It is an error if the file is too large,
-// nested too deep for any of our files, or no text.
+// CheckSource returns the text of a TOML file. It is an error if the file is too large, is
+// nested deeper than any of our files, or is no text.
 func CheckSource(path string, data []byte) (string, error) {
 	if len(data) > MaxFileBytes {
 		return "", &Error{Path: path, Message: fmt.Sprintf("it has more than %d bytes", MaxFileBytes)}
@@ -86,9 +86,9 @@ func CheckSource(path string, data []byte) (string, error) {
 	return src, nil
 }
 
-// Parse checks every key and value of a file. Mistakes are *Error values, at most ten,
-// joined in the order of their lines; then no File is returned. unknown, if it is not
-// nil, is asked first for a hint about a key that is not in the table.
+// Parse checks every key and value of a file. Mistakes are *Error values, at most ten, joined
+// in the order of their lines; then the *File is nil. For a key that is not in the table,
+// unknown can return a hint; nil: there is only our own.
 func (t Table) Parse(path string, data []byte, unknown func(path []string) string) (*File, error) {
 	src, err := CheckSource(path, data)
 	if err != nil {
@@ -125,16 +125,15 @@ func (t Table) Parse(path string, data []byte, unknown func(path []string) strin
 	return f, nil
 }
 
-// reader walks the keys of a decoded file.
 type reader struct {
 	table   Table
-	words   [][]string // of each key's name
+	words   [][]string // words of each key's name
 	unknown func([]string) string
 	file    *File
-	done    map[string]bool // names that are read already, with everything below them
+	done    map[string]bool // names that were read already, with everything below them
 }
 
-// isHandled reports whether a key, or a table above it, is read already.
+// isHandled reports whether a key, or a table above it, was read already.
 func (r *reader) isHandled(path toml.Key) bool {
 	for n := 1; n <= len(path); n++ {
 		if r.done[path[:n].String()] {
@@ -204,7 +203,7 @@ func (r *reader) fields(table Setting, fields map[string]any) {
 	}
 }
 
-// Fail records a mistake in a setting. Only the first ten count.
+// Fail records a mistake in a setting. Mistakes after the first ten are dropped.
 func (f *File) Fail(s Setting, err error) { f.fail(s, fmt.Sprintf("%s: %v", s, err)) }
 
 func (f *File) fail(s Setting, message string) {
@@ -216,7 +215,7 @@ func (f *File) fail(s Setting, message string) {
 // Err returns all recorded mistakes, joined; nil if there are none.
 func (f *File) Err() error { return errors.Join(f.errs...) }
 
-// listOfTables converts both forms of a list of tables in TOML.
+// listOfTables converts a list of tables, which TOML can write in two forms; false: v is none.
 func listOfTables(v any) ([]map[string]any, bool) {
 	switch v := v.(type) {
 	case []map[string]any:
@@ -252,16 +251,16 @@ func lookup(tree map[string]any, path []string) any {
 	return v
 }
 
-// errProbe makes the decoder report the position of a value: it adds the position to the
-// error of an Unmarshaler, and offers it nowhere else.
+// errProbe makes the decoder report the position of a value: the decoder adds it to the error
+// of an Unmarshaler, and offers it nowhere else.
 var errProbe = errors.New("probe")
 
 type probe struct{}
 
 func (*probe) UnmarshalTOML(any) error { return errProbe }
 
-// Line returns the line of a setting; 0: unknown. In a list of tables it is the line of
-// the table's head. It searches the file, so use it for messages only.
+// Line returns the line of a setting; 0: unknown. For a setting in a list of tables it is the
+// line of the table's head. It searches the file, so call it for messages only.
 func (f *File) Line(s Setting) int {
 	if s.listWords > 0 {
 		return s.line
@@ -284,8 +283,7 @@ func (f *File) Line(s Setting) int {
 	return 0
 }
 
-// line returns the line of a value. For a table without a head it is the first line of
-// its keys.
+// line returns the line of a value; for a table without a head, that of its first key.
 func (f *File) line(p toml.Primitive) int {
 	parse, ok := errors.AsType[toml.ParseError](f.meta.PrimitiveDecode(p, &probe{}))
 	if !ok || parse.Position.Line == 0 {
@@ -310,9 +308,9 @@ func (f *File) line(p toml.Primitive) int {
 	return 1 + strings.Count(before, "\n")
 }
 
-// listHeads returns the lines on which the tables of a list begin, as the decoder knows
-// only the last one. It returns nil if the text has another number of heads than there
-// are tables, for example because the tables are written in another form.
+// listHeads returns the lines on which the tables of a list begin; the decoder knows only the
+// last one. It returns nil if the text does not have exactly as many heads as tables, for
+// example because the tables are written in another form.
 func listHeads(src, name string, tables int) []int {
 	head := regexp.MustCompile(`^\s*\[\[\s*` + regexp.QuoteMeta(name) + `\s*\]\]`)
 	var lines []int
@@ -329,9 +327,10 @@ func listHeads(src, name string, tables int) []int {
 	return lines
 }
 
-// tooDeep returns the first line with a key or a value that is nested deeper than any of
-// ours, before the decoder spends time on it, or with invalid UTF-8; 0: there is none. It
-// parses only strings and comments, and leaves other mistakes to the decoder.
+// tooDeep finds a key or a value that is nested deeper than any of ours, before the decoder
+// spends time on it, or invalid UTF-8. It returns the first such line and an error message; 0:
+// there is none. It parses only strings and comments, and leaves other mistakes to the
+// decoder.
 func tooDeep(src string) (line int, message string) {
 	line = 1
 	dots, depth := 0, 0

@@ -5,18 +5,16 @@ import (
 	"strings"
 )
 
-// Sample holds options for a sample file.
+// Sample holds options for writing a sample file.
 type Sample struct {
-	Head string // the first lines of the file
-	// CommentHeads comments out the heads of tables as well.
-	CommentHeads bool
-	// Names gives an example for each upper-case word of the table that stands for any
-	// word. Heads of tables with such an example are commented out, too.
+	Head         string // the first lines of the file
+	CommentHeads bool   // comments out the heads of tables, too
+	// Names gives an example for each upper-case word in the names of keys, which stands for
+	// any name. Heads of tables with such an example are commented out, too.
 	Names map[string]string
 }
 
-// Sample returns a file that sets nothing: every key commented out with its example,
-// after its explanation.
+// Sample returns a file that sets nothing: it explains each key, and comments out an example.
 func (t Table) Sample(s Sample) string {
 	var b strings.Builder
 	b.WriteString(s.Head)

@@ -13,14 +13,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// key is one key of policy.toml: its entry in the file's table, and the function that
-// applies a setting to the layer. Only the table below holds it.
+// key is one key of policy.toml: its entry in the file's table, and the function that applies
+// a setting of the key to the layer. Only table holds such keys.
 type key struct {
 	keys.Key
 	apply func(*reader, setting)
 }
 
-// setting is a key that a file sets, with its origin.
+// setting is a key that a file sets, with its value and its origin.
 type setting struct {
 	keys.Setting
 	from policy.Provenance
@@ -223,7 +223,7 @@ func lookupAll[T any](meaning map[string]T, words []string) (out []T) {
 	return out
 }
 
-// newKey returns a key. def is its default in words, for the sample.
+// newKey returns a key. def describes its default in words, for the sample.
 func newKey(name string, kind keys.Kind, def, example, doc string, apply func(*reader, setting)) key {
 	return key{keys.Key{Name: name, Kind: kind, Note: "default " + def, Example: example, Doc: doc}, apply}
 }
@@ -241,7 +241,7 @@ func list(name, what, def, example string, check func(string) error, doc string,
 	return newKey(name, keys.List(what, example, 0, check), def, example, doc, apply)
 }
 
-// ruleList returns a key of a rule. Its list may not be empty.
+// ruleList returns a key of a rule whose value is a list. The list may not be empty.
 func ruleList(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting)) key {
 	return list("rules[]."+name, what, def, example, check, doc, func(r *reader, s setting) {
 		if len(s.texts()) == 0 {
@@ -252,8 +252,8 @@ func ruleList(name, what, def, example string, check func(string) error, doc str
 	})
 }
 
-// ceilingList returns a function that adds a list to the ceiling. An empty list permits
-// nothing.
+// ceilingList returns a function that adds the list in a setting to a list of the ceiling. An
+// empty list permits nothing.
 func ceilingList(of func(*policy.Ceiling) *[]policy.List) func(*reader, setting) {
 	return func(r *reader, s setting) {
 		lists := of(&r.layer.Ceiling)
@@ -261,7 +261,7 @@ func ceilingList(of func(*policy.Ceiling) *[]policy.List) func(*reader, setting)
 	}
 }
 
-// fileKeys is the table in the form that package keys reads.
+// fileKeys is table in the form that package keys reads.
 var fileKeys = keys.TableOf(table, func(k key) keys.Key { return k.Key })
 
 // Sample returns a policy.toml with every key commented out, with its default, or with an

@@ -20,18 +20,18 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits on a file.
+// Limits on a file; more is an error.
 const (
 	// Each regular expression costs memory, and time in every call, and a stranger may have
 	// written a project's file.
 	maxPatterns = 100
-	maxCAFiles  = 64 // as in agent.toml
+	maxCAFiles  = 64 // certificate authorities in network.ca_files; as in agent.toml
 )
 
-// parse checks the text of a policy file and returns the layer that it makes. path is for
-// messages. Doubtful entries are errors, and so is an empty file. A rule that allows is
-// an error in an administrator's file, and is left out of a project's with a warning:
-// these files answer no questions.
+// parse checks the text of a policy file, and returns its layer and warnings. path is for
+// messages. Doubtful entries are errors, and so is an empty file. A rule that allows is an
+// error in an administrator's file, and is left out of a project's with a warning: these files
+// answer no questions.
 func parse(path string, source policy.Source, data []byte) (policy.Layer, []string, error) {
 	file, err := fileKeys.Parse(path, data, nil)
 	if err != nil {
@@ -51,26 +51,26 @@ func parse(path string, source policy.Source, data []byte) (policy.Layer, []stri
 	return r.layer, r.warnings, nil
 }
 
-// reader makes a layer of the settings of a file, one after the other. Settings that
-// depend on others wait for finish.
+// reader makes a layer from the settings of a file, one after the other. finish handles
+// settings that depend on others.
 type reader struct {
 	file     *keys.File
 	layer    policy.Layer
 	warnings []string
-	patterns int
+	patterns int // number of regular expressions so far
 
 	proxyResolves *setting        // network.proxy_resolves
-	auditRequired bool            // audit.required
+	auditRequired bool            // the value of audit.required
 	export        *setting        // audit.export
 	denyOthers    *setting        // tools."*".allow, if it is false
 	allowedTools  []string        // tools with allow = true
 	validTools    map[string]bool // name of a tool → whether it is valid
 	args          []setting       // the tables of arguments
-	filledArgs    map[string]bool // tables of arguments with at least one key
+	filledArgs    map[string]bool // the tables of arguments that have at least one key
 	rules         []rule
 }
 
-// rule is one entry of the list rules.
+// rule is one entry of the list rules in the file.
 type rule struct {
 	policy.Rule
 	setting         setting
@@ -100,7 +100,7 @@ func (r *reader) read(s setting) {
 	}
 }
 
-// checkTool checks the name of a tool in a key of tools, and reports whether it is valid.
+// checkTool checks the name of the tool in a key tools.NAME, and reports whether it is valid.
 func (r *reader) checkTool(s setting) bool {
 	if len(s.Path) < 2 {
 		return true
@@ -169,9 +169,10 @@ func (r *reader) hide(s setting) {
 	}
 }
 
-// requireAdmin reports whether the file is the administrator's, and fails a setting about
-// the network in another file. Whoever sets a proxy or an authority can read the traffic,
-// so a project has no say in it; a user's own settings belong into agent.toml.
+// requireAdmin reports whether the file is the administrator's. In another file it reports the
+// setting, which is about the network, as a mistake. Whoever sets a proxy or an authority can
+// read the traffic, so a project has no say in it; a user's own settings belong into
+// agent.toml.
 func (r *reader) requireAdmin(s setting) bool {
 	if r.layer.Source != policy.SourceAdmin {
 		r.fail(s, fmt.Errorf("only the administrator can set it for others; your own is %s in your agent.toml", s))
@@ -195,7 +196,7 @@ func (r *reader) authorities(s setting) {
 	}
 }
 
-// modules returns the one list of modules of the file, and makes it if needed.
+// modules returns the file's only list of modules, and adds it to the ceiling if needed.
 func (r *reader) modules() *policy.ModuleList {
 	c := &r.layer.Ceiling
 	if c.Modules == nil {
@@ -229,12 +230,12 @@ func (r *reader) allow(s setting) {
 	}
 }
 
-// denial returns a rule for a setting of a single tool. All such settings deny.
+// denial returns a rule for a setting of a single tool; each such setting denies calls.
 func (r *reader) denial(s setting) policy.Rule {
 	return policy.Rule{Effect: policy.Deny, Tool: s.Path[1], Source: r.layer.Source, Origin: s.from.Origin}
 }
 
-// denyUnless adds a rule that denies calls whose argument fits none of the values.
+// denyUnless adds a rule that denies calls whose argument matches none of the values.
 func (r *reader) denyUnless(s setting, kind match.Kind, values ...string) {
 	rule := r.denial(s)
 	if len(values) == 0 { // an empty list: no value fits
@@ -256,14 +257,13 @@ func (r *reader) oneOf(s setting) {
 	r.denyUnless(s, match.OneOf, string(list))
 }
 
-// add adds a rule that narrows the ceiling.
 func (r *reader) add(s setting, rule policy.Rule) {
 	r.fail(s, rule.Check())
 	r.layer.Ceiling.Rules = append(r.layer.Ceiling.Rules, rule)
 }
 
-// countPattern counts a regular expression, and reports whether the file may have it. It
-// is called before the expression is compiled.
+// countPattern counts a regular expression. It returns false if the file has too many, which
+// is a mistake. It is called before the expression is compiled.
 func (r *reader) countPattern(s setting) bool {
 	if r.patterns++; r.patterns > maxPatterns {
 		r.fail(s, fmt.Errorf("the file has more than %d regular expressions", maxPatterns))
@@ -328,7 +328,7 @@ func checkPlainPath(s string) error {
 	return nil
 }
 
-// orEmpty returns a check that also accepts an empty text.
+// orEmpty returns a check that accepts an empty text, and what check accepts.
 func orEmpty(check func(string) error) func(string) error {
 	return func(s string) error {
 		if s == "" {
@@ -359,8 +359,8 @@ func checkWord(s string) error {
 
 var registryRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9.-]+(:[1-9][0-9]{0,4})?(/[a-z0-9._-]+)*$`) })
 
-// checkRegistry checks HOST[:PORT][/PATH]. Sources of modules are compared with it to the
-// letter.
+// checkRegistry checks HOST[:PORT][/PATH], with which sources of modules are compared
+// literally.
 func checkRegistry(s string) error {
 	host, path, _ := strings.Cut(s, "/")
 	if len(s) > 512 || !registryRE().MatchString(s) || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "." || part == ".." }) {
@@ -399,7 +399,7 @@ func checkModule(s string) error {
 	return nil
 }
 
-// moduleName returns a module that has passed checkModule in the form of a rule.
+// moduleName returns a module, as a rule holds it, from a text that has passed checkModule.
 func moduleName(s string) string {
 	if s == "" || s == string(tool.OriginBuiltin) {
 		return s

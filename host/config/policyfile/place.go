@@ -11,12 +11,12 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Place is the path of a policy file, with the demands on its owner and permissions.
+// Place is the path of a policy file, with the owner and permissions that the file must have.
 type Place struct {
 	Path string
-	// Root is the first of the directories on the path that are checked like the file
-	// itself; no symbolic link is followed below it. Empty: only the file and the
-	// directory of its name are checked, and links are followed.
+	// Root is the topmost directory on the path that is checked like the file itself; no
+	// symbolic link is followed below it. Empty: only the file and the directory with its name
+	// are checked, and links are followed.
 	Root string
 	// Owner is the user, beside root, who may own the file. With Anybody, neither the
 	// owner nor the permissions are checked.
@@ -35,8 +35,8 @@ func Administrator() Place { return administrator() }
 // User returns the place of a file that the user who runs the program, or root, must own.
 func User(path string) Place { return Place{Path: path, Owner: os.Getuid()} }
 
-// WithPath returns the place of another file with the same demands. Files that a policy
-// names, such as certificate authorities, are read so.
+// WithPath returns the place of another file, which must have the same owner and permissions.
+// Files that a policy names, such as certificate authorities, are read from such a place.
 func (p Place) WithPath(path string) Place {
 	p.Path = path
 	return p
@@ -47,8 +47,8 @@ func (p Place) Sibling(name string) Place {
 	return p.WithPath(filepath.Join(filepath.Dir(p.Path), name))
 }
 
-// Read checks and reads the file. If there is none, the error is fs.ErrNotExist. The
-// warnings are about rules that were left out, and paths that look like patterns.
+// Read checks and reads the file. If it does not exist, the error is fs.ErrNotExist. The
+// warnings name rules that were left out, and paths that look like patterns.
 func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
 	data, err := p.Bytes()
 	if err != nil {
@@ -57,11 +57,11 @@ func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
 	return parse(p.Path, source, data)
 }
 
-// Bytes returns the content of the file. The owner and the permissions are checked on the
-// same open file.
+// Bytes returns the content of the file. It checks the owner and the permissions of the open
+// file that it reads.
 func (p Place) Bytes() ([]byte, error) { return p.BytesUpTo(keys.MaxFileBytes) }
 
-// BytesUpTo is Bytes with a limit of maxBytes in the place of [keys.MaxFileBytes].
+// BytesUpTo is [Place.Bytes] with another limit: a file of more than maxBytes is an error.
 func (p Place) BytesUpTo(maxBytes int64) ([]byte, error) {
 	f, err := p.open()
 	if err != nil {
@@ -78,8 +78,8 @@ func (p Place) BytesUpTo(maxBytes int64) ([]byte, error) {
 	return data, nil
 }
 
-// refuse returns the error of a file that cannot be believed. path is the file, or a
-// directory above.
+// refuse returns the error of a file that cannot be trusted. path is the file or a directory
+// above.
 func refuse(path, format string, args ...any) error {
 	return &keys.Error{Path: path, Message: fmt.Sprintf(format, args...)}
 }

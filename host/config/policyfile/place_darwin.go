@@ -11,7 +11,6 @@ func administrator() Place {
 	return Place{Path: "/Library/Application Support/Stockade/policy.toml", Root: "/", Owner: rootUID}
 }
 
-// attrlist is struct attrlist of <sys/attr.h>.
 type attrlist struct {
 	bitmapcount, reserved                 uint16
 	common, volume, directory, file, fork uint32
@@ -24,7 +23,7 @@ const (
 )
 
 // checkACL refuses a file with an access control list, because the mode does not show the
-// permissions in it. Not verified: it was compiled only.
+// list's permissions. Not verified: it was compiled only.
 func checkACL(f *os.File, name string) error {
 	list := attrlist{bitmapcount: attrBitMapCount, common: attrCmnExtendedSecurity}
 	var answer struct {

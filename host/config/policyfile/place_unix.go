@@ -16,8 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// open opens the file without blocking, and checks the opened file and the directories
-// above.
+// open opens the file without blocking, and checks it and the directories above it.
 func (p Place) open() (*os.File, error) {
 	dir := unix.AT_FDCWD
 	name := p.Path
@@ -88,8 +87,8 @@ func quotePath(name string) string {
 	return w
 }
 
-// missing returns the error of a file that could not be opened. If a link on its path
-// leads to nothing, the error is no fs.ErrNotExist: somebody meant a policy to hold.
+// missing returns the error of a file that could not be opened. If a link on its path leads to
+// nothing, the error is not fs.ErrNotExist: somebody wanted a policy to apply.
 func (p Place) missing(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -115,15 +114,15 @@ func openError(name string, err error) error {
 	return &fs.PathError{Op: "read", Path: name, Err: err}
 }
 
-// isUserGroup reports whether the group that may write to a file is the private group of
-// the user. Many systems give each user such a group, with the number of the user, and
-// make files writable for it (umask 002). root has none.
+// isUserGroup reports whether the group of a file with this mode is the private group of the
+// user. Many systems give each user such a group, with the number of the user, and make files
+// writable for it (umask 002). root has none.
 func (p Place) isUserGroup(st *unix.Stat_t, mode uint32) bool {
 	return p.Root == "" && p.Owner != rootUID && int(st.Uid) == p.Owner && st.Gid == st.Uid && mode&0o002 == 0
 }
 
-// check checks the type, owner and permissions of an open file or directory. It looks at
-// the open file, not at the file that now has its name.
+// check checks the type, owner and permissions of f, an open file or directory. It does not
+// follow name again, which may lead to another file now; name is for messages.
 func (p Place) check(f *os.File, name string, isDir bool) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {

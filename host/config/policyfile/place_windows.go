@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// administrator asks the system for its folder, and not the environment.
+// administrator gets the folder of the file from the system, and not from the environment.
 func administrator() Place {
 	dir, err := windows.KnownFolderPath(windows.FOLDERID_ProgramData, windows.KF_FLAG_DEFAULT)
 	if err != nil {
@@ -18,9 +18,8 @@ func administrator() Place {
 	return Place{Path: filepath.Join(dir, "Stockade", "policy.toml"), Root: dir, Owner: rootUID}
 }
 
-// open opens the file and the directory that holds the file, neither through a reparse
-// point, and checks their owners and their access control lists. Not verified: it was
-// compiled only.
+// open opens the file and the directory that holds it, and follows no reparse point. It checks
+// their owners and access control lists. Not verified: it was compiled only.
 func (p Place) open() (*os.File, error) {
 	if p.Root != "" {
 		dir := filepath.Dir(p.Path)

@@ -10,9 +10,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Build compiles the Go package in b.Dir, packs it, and writes it there under the name in
-// its manifest, over an earlier build. It returns the path of that file. b.Out is set by
-// Build. A failed compilation is a *toolchain.Error.
+// Build compiles the Go package in b.Dir and packs it. It writes the module into b.Dir under
+// the name in its manifest, over an earlier build, and returns the path of that file. Build
+// sets b.Out itself. A failed compilation is a *toolchain.Error.
 func Build(ctx context.Context, box Sandbox, b toolchain.Build) (p PackedModule, file string, err error) {
 	tmp, err := os.MkdirTemp("", "stockade-build-")
 	if err != nil {
@@ -36,7 +36,7 @@ func Build(ctx context.Context, box Sandbox, b toolchain.Build) (p PackedModule,
 	return p, file, WriteModule(file, p.Code)
 }
 
-// WriteModule replaces a file with a module as a whole.
+// WriteModule writes a module to a file; a reader sees the old file or the new one.
 func WriteModule(file string, code []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), ".stockade-*.wasm")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// ReadScripts reads all files tests/*.txt in a folder, in the order of their names. named
-// returns the name of a file for messages.
+// ReadScripts reads all files tests/*.txt in a folder, sorted by name. named returns the name
+// of a file for messages.
 func ReadScripts(dir string, named func(file string) string) (scripts []*Script, err error) {
 	files, err := fs.Glob(os.DirFS(dir), "tests/*.txt")
 	if err != nil {
@@ -40,9 +40,8 @@ func ReadScripts(dir string, named func(file string) string) (scripts []*Script,
 	return scripts, nil
 }
 
-// Save writes the results of the last run into the file, in the place of expectations
-// that were not met. It returns the new script. changed is false if the file stays the
-// same.
+// Save writes the results of the last run into the file, in the place of expectations that
+// were not met. It returns the new script. changed is false if the file stays the same.
 func (s *Script) Save() (after *Script, changed bool, err error) {
 	before, err := os.ReadFile(s.file)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Sandbox reads the manifests of modules. The sandbox is a Sandbox.
+// Sandbox reads manifests of modules; a sandbox.Sandbox is one.
 type Sandbox interface {
 	// AskManifest runs the module's describe function with nothing granted, and returns
 	// the manifest as JSON.
@@ -22,7 +22,7 @@ type Sandbox interface {
 // PackedModule is a module with its manifest in a custom section.
 type PackedModule struct {
 	Module   *tool.Module
-	Code     []byte // its bytes
+	Code     []byte // bytes of Module
 	Section  []byte // the manifest as it is in Code
 	Manifest tool.Manifest
 }

@@ -19,25 +19,22 @@ import (
 var projectFiles embed.FS
 
 const (
-	// goVersion is the version of Go that the SDK is written for, as in our own go.mod.
-	goVersion = "1.26.7"
+	goVersion = "1.26.7" // the Go version that the SDK needs, as in our own go.mod
 	sdkModule = "github.com/stockade-dev/stockade"
-	// sdkFolder is the folder of a project that holds the SDK.
-	sdkFolder = "stockade-sdk"
+	sdkFolder = "stockade-sdk" // the folder of a project that holds the SDK
 )
 
-// nameRE is stricter than tool.ValidName: the name is also a folder, the end of a Go
-// module path and part of a repository in a registry.
+// nameRE is stricter than tool.ValidName: the name is also that of a folder, the end of a Go
+// module path, and a part of a repository name in a registry.
 var nameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)*$`) })
 
-// devices matches names of devices: Windows makes no folder of that name, and Go no
-// module.
+// devices matches device names of Windows, which no folder there and no Go module can have.
 var devices = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`) })
 
-// maxName limits the name of a module of tools, in bytes.
+// maxName limits the name of a module in bytes; a longer one is refused.
 const maxName = 40
 
-// NameError is returned for a name that a project cannot have.
+// NameError is returned when a project cannot have a name; Why is the reason.
 type NameError struct{ Name, Why string }
 
 func (e *NameError) Error() string { return fmt.Sprintf("name %.80q: %s", e.Name, e.Why) }
@@ -55,7 +52,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// ErrNotEmpty is returned when the folder for a new project holds something already.
+// ErrNotEmpty is returned when the folder for a new project is not empty.
 var ErrNotEmpty = errors.New("there is something in it already")
 
 // CreateProject writes a project into the folder dir, which must be missing or empty. It
@@ -110,7 +107,7 @@ func copyTree(tree fs.FS, root string, do func(file string, content []byte) erro
 	})
 }
 
-// create writes a new file. It is an error if the file exists.
+// create writes a new file in the folder dir. It is an error if the file exists.
 func create(dir, file string, content []byte) error {
 	name := filepath.Join(dir, filepath.FromSlash(file))
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
@@ -124,7 +121,7 @@ func create(dir, file string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Language returns the programming language of a folder by its files; empty: unknown.
+// Language returns the programming language of the files in a folder; empty: unknown.
 func Language(dir string) string {
 	for _, l := range []struct{ file, language string }{{"go.mod", "Go"}, {"Cargo.toml", "Rust"}, {"package.json", "JavaScript"}, {"pyproject.toml", "Python"}, {"build.zig", "Zig"}} {
 		if _, err := os.Stat(filepath.Join(dir, l.file)); err == nil {

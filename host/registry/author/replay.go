@@ -16,12 +16,11 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// answer is the recorded answer to one request.
 type answer struct {
 	line        int
 	method, url string
 	wants       [][2]string // headers that the request must have
-	wantsBody   *string     // nil: any body
+	wantsBody   *string     // body that the request must have; nil: any
 	status      int
 	headers     [][2]string
 	body        string
@@ -62,8 +61,8 @@ func parseAnswer(sec section) (*answer, error) {
 	return a, nil
 }
 
-// parseHead reads headers, and the body after the empty line that ends the headers. body
-// is nil if there is no empty line.
+// parseHead reads headers, and the body after the empty line that ends them. body is nil if
+// there is no empty line.
 func parseHead(lines []string) (headers [][2]string, body []string, err error) {
 	for i, line := range lines {
 		if line == "" {
@@ -82,7 +81,7 @@ func parseHead(lines []string) (headers [][2]string, body []string, err error) {
 type replay struct {
 	mu       sync.Mutex
 	answers  []*answer
-	problems []string // of the call that runs now
+	problems []string // problems with the requests of the running call
 }
 
 // takeProblems returns the problems since its last call.

@@ -22,17 +22,15 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Environment is the setting of the calls in a file of tests. The caller of [Script.Run]
+// Environment describes how the calls in a file of tests are made. The caller of [Script.Run]
 // makes the calls through the policy and the sandbox, like those of an agent.
 type Environment struct {
-	// Dir is the directory where relative paths start. Run removes it before it returns.
-	Dir     string
-	Mounts  []policy.Mount
-	Network []network.Rule
-	// Services replace the network and the person's secrets.
-	Services services.Set
-	// Allows reports whether the file grants all that a tool asks for. It answers what
-	// the policy would ask a person. Commands never run.
+	Dir      string // the directory for relative paths. Run removes it before it returns.
+	Mounts   []policy.Mount
+	Network  []network.Rule
+	Services services.Set // in the place of the network and the person's secrets
+	// Allows reports whether the file grants all that a tool asks for. Its answer replaces the
+	// answer of a person whom the policy asks. Commands never run.
 	Allows func(tool.Capabilities) bool
 }
 
@@ -45,15 +43,14 @@ type Session interface {
 type Outcome struct {
 	Line     int
 	Tool     string
-	Args     string // on one line
+	Args     string // arguments of the call, on one line
 	Usage    tool.Usage
 	Problems []string // each of one or more lines; none: the call went as expected
 }
 
 // Run makes the calls of a file in a new directory and compares the results with the
-// expectations. report gets the outcome of each call when the call has ended; an outcome
-// without a tool is about the whole file. An error means that the calls could not be
-// made.
+// expectations. It reports the outcome of each call after the call; an outcome without a tool
+// is about the whole file. An error means that Run could not make the calls.
 func (s *Script) Run(ctx context.Context, open func(Environment) (Session, error), report func(Outcome)) (err error) {
 	s.replaces = nil
 	for _, a := range s.answers {
@@ -127,7 +124,6 @@ func (s *Script) allows(c tool.Capabilities) bool {
 	})
 }
 
-// scriptSecrets serves the secrets of a file.
 type scriptSecrets struct{ s *Script }
 
 // Placeholders implements [services.Secrets]. If the tool names no hosts for a secret,
@@ -152,8 +148,8 @@ func (k scriptSecrets) Placeholders(granted []tool.Secret) services.Placeholders
 	})
 }
 
-// compare returns the differences between a result and its expectation. It also records
-// the lines that would make the expectation right.
+// compare describes the differences between a result and its expectation. It also records the
+// lines that would make the expectation right, for [Script.Save].
 func (s *Script) compare(ctx context.Context, c *call, r tool.Result, dir string) []string {
 	got, text := asSection(r, dir)
 	if c.expect == nil {
@@ -183,10 +179,9 @@ func (s *Script) compare(ctx context.Context, c *call, r tool.Result, dir string
 	return []string{fmt.Sprintf("the call should end with %s, and ends with\n%s", want, strings.Join(got, "\n"))}
 }
 
-// kindIs reports whether kind is the code or the type of an error.
 func kindIs(e *tool.Error, kind string) bool { return kind == string(e.Code) || kind == string(e.Type) }
 
-// asSection returns a result as lines of a file of tests, and its text for comparison.
+// asSection returns a result as lines for a file of tests, and as text for comparing.
 func asSection(r tool.Result, dir string) (lines []string, text string) {
 	if r.Err != nil {
 		text = strings.TrimSpace(strings.ReplaceAll(r.Err.Message, dir, "$DIR"))
@@ -216,7 +211,7 @@ func pretty(text string) string {
 	return out.String()
 }
 
-// same compares JSON objects by meaning, and other text by its characters.
+// same reports whether two texts are equal. JSON objects are compared by meaning.
 func same(want, got string) bool {
 	want, got = strings.TrimRight(want, "\n"), strings.TrimRight(got, "\n")
 	if want == got {
@@ -239,7 +234,7 @@ func decodeObject(text string) (out map[string]any, err error) {
 	return out, err
 }
 
-// compareFile returns the differences between a file and its expectation after a call.
+// compareFile describes the differences of a file after a call from the expected file.
 func (s *Script) compareFile(ctx context.Context, sec section, dir string) []string {
 	root, err := os.OpenRoot(dir) // a tool may have made links
 	if err != nil {

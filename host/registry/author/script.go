@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits on a file of tests.
+// Limits on a file of tests; more is an error.
 const (
 	maxScriptBytes = 1 << 20
 	maxSections    = 1000
@@ -33,17 +33,16 @@ type Script struct {
 	mayRead  bool // the tools may read files
 	mayWrite bool // the tools may also change files
 	calls    []*call
-	replaces []replacement // to be applied by update
+	replaces []replacement // for update
 }
 
-// section is a line that begins with a keyword, with the indented lines that belong to
-// it.
+// section is a line that begins with a keyword, with the indented lines that belong to it.
 type section struct {
-	line    int // from 1
+	line    int // number of the first line, from 1
 	end     int // the number of the first line after the section
 	keyword string
 	rest    string
-	body    []string // without the common indentation
+	body    []string // indented lines, without the common indentation
 }
 
 // text returns the body as text with a newline at the end; empty: there is no body.
@@ -56,7 +55,6 @@ func (s section) text() string {
 
 type secretLine struct{ name, value string }
 
-// call is one call with its expectations.
 type call struct {
 	section
 	tool       string
@@ -127,7 +125,6 @@ func (s *Script) split() (out []section, err error) {
 	return out, nil
 }
 
-// keywords are the words that a line can begin with.
 var keywords = []string{"allow", "call", "error", "file", "gone", "has", "http", "result", "secret"}
 
 func (s *Script) add(sec section) (err error) {
@@ -208,7 +205,8 @@ func (s *Script) add(sec section) (err error) {
 	return nil
 }
 
-// last returns the last call. word is the keyword that needs a call, for the error.
+// last returns the call that was read before. It is an error if there is none, because a line
+// with the keyword word belongs to a call.
 func (s *Script) last(word string) (*call, error) {
 	if len(s.calls) == 0 {
 		return nil, fmt.Errorf("%s stands before the first call", word)
@@ -230,7 +228,7 @@ func (s *Script) allow(sec section) error {
 	return fmt.Errorf("it is one of: allow files, allow files rw, allow host HOST")
 }
 
-// checkFile returns an error if a file of a test cannot have the name.
+// checkFile returns an error if a file in a test cannot have the name.
 func checkFile(name string) error {
 	if name == "" || strings.Contains(name, `\`) || path.Clean(name) != name || !filepath.IsLocal(filepath.FromSlash(name)) || name == "." {
 		return fmt.Errorf("%.80q is not the name of a file below the directory of the test", name)
@@ -240,12 +238,12 @@ func checkFile(name string) error {
 
 // replacement is a new text for a range of lines.
 type replacement struct {
-	from, to int // from 1; to is the first line after the range
+	from, to int // numbers of lines, from 1; to is the first line after the range
 	lines    []string
 }
 
-// replace records lines to put in the place of the section old. If old is nil, the lines
-// are inserted before the line with the number at.
+// replace records new lines in the place of the section old. If old is nil, the lines are
+// inserted before line at.
 func (s *Script) replace(old *section, at int, with []string) {
 	r := replacement{at, at, with}
 	if old != nil {

@@ -15,7 +15,7 @@ type Describer interface {
 	Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error)
 }
 
-// abis holds the ABI of each kind of module that can be described.
+// abis maps each kind of module that a person can describe to the ABI in its manifest.
 var abis = map[wasm.ShapeKind]string{
 	wasm.Command: tool.ABICommand, wasm.Extism: tool.ABIExtism, wasm.HyperMCPv1: tool.ABIServlet, wasm.HyperMCPv2: tool.ABIHyperMCP,
 }
@@ -38,9 +38,9 @@ func decodeDescribable(mod *tool.Module) (code []byte, m *wasm.Module, abi strin
 	return code, m, abi, nil
 }
 
-// Add puts a description into a module, over an earlier one. If the file names no tools,
-// box asks the module for them. Add does not check the module against its description;
-// the sandbox does.
+// Add puts a description into a module, in the place of an earlier one. If the description
+// names no tools, box asks the module for them. Add does not check the module against its
+// description; the sandbox does.
 func (d *Description) Add(ctx context.Context, box Describer, mod *tool.Module) (*tool.Module, error) {
 	code, facts, abi, err := decodeDescribable(mod)
 	if err != nil {
@@ -82,7 +82,7 @@ func (d *Description) Add(ctx context.Context, box Describer, mod *tool.Module) 
 	return tool.NewModule(mod.Name, mod.Origin, mod.Path, code), nil
 }
 
-// Copy puts the description in the module from into the module to, which replaces it.
+// Copy copies the description in the module from into the module to, a newer version of it.
 func Copy(from []byte, to *tool.Module) (*tool.Module, error) {
 	was, err := wasm.Decode(from)
 	if err != nil {

@@ -9,11 +9,11 @@
 //	type = "string"
 //	required = true
 //
-// [Parse] checks everything that can be checked without the module. [Description.Add]
-// puts the description into a module, as the manifest in the custom section that native
-// modules have: from then on it is part of the bytes that are hashed, compared, signed
-// and shared. [Copy] puts it into a newer version. See RATIONALE, "Why does a description
-// become part of the module?"
+// [Parse] checks everything that can be checked without the module. [Description.Add] puts the
+// description into a module, as a manifest in the custom section in which native modules have
+// theirs: from then on it is part of the bytes that are hashed, compared, signed and shared.
+// [Copy] puts it into a newer version. See RATIONALE, "Why does a description become part of
+// the module?"
 //
 // A module asks only for the access in its description, whatever the module imports.
 package description
@@ -35,16 +35,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits on a description, beside those of a manifest, which it becomes.
+// Limits on a description; more is an error. Those of a manifest, which it becomes, apply,
+// too.
 const (
 	maxArgs    = 64
 	maxConfig  = 64 // entries
 	maxHosts   = 32
 	maxSecrets = 16
-	maxText    = 8 << 10 // bytes
+	maxText    = 8 << 10 // bytes of a text
 )
 
-// table holds every key of the file.
+// table holds every key of a file with a description.
 var table = slices.Concat(keys.Table{
 	{Name: "name", Kind: keys.Text("name", "a name in quotes", checkName)},
 	{Name: "version", Kind: keys.Text("version", `a version in quotes, such as "1.2.0"`, textUpTo(64))},
@@ -60,8 +61,8 @@ var table = slices.Concat(keys.Table{
 	{Name: "tools.NAME.parameters.NAME", Kind: keys.Object(`a table such as { type = "string", required = true }`)},
 })
 
-// needKeys returns the keys for the access that a tool asks for. at is the prefix of
-// their names.
+// needKeys returns the keys that describe the access of a tool or a module. at is the prefix
+// of their names.
 func needKeys(at string) keys.Table {
 	return keys.Table{
 		{Name: at + "files", Kind: keys.Choice(string(tool.FilesRead), string(tool.FilesWrite))},
@@ -78,8 +79,8 @@ func checkName(s string) error {
 	return nil
 }
 
-// textUpTo returns a check for texts of at most maxBytes bytes without NUL, which a
-// program can be given.
+// textUpTo returns a check for texts of at most maxBytes bytes without NUL: only these can be
+// arguments of a program.
 func textUpTo(maxBytes int) func(string) error {
 	return func(s string) error {
 		switch {
@@ -105,12 +106,11 @@ type Description struct {
 	file          *keys.File
 	name, version string
 	config        map[string]string
-	needs         tool.Capabilities       // of all tools, if the module lists the tools itself
-	tools         []toolDescription       // in the order of the file; nil: the module lists them itself
-	settings      map[string]keys.Setting // by dotted name
+	needs         tool.Capabilities       // access of all tools, if the module lists the tools itself
+	tools         []toolDescription       // tools in the order of the file; nil: the module lists them itself
+	settings      map[string]keys.Setting // all settings of the file by their dotted names
 }
 
-// toolDescription describes one tool of a module.
 type toolDescription struct {
 	name         string
 	firstSetting keys.Setting // the first key of the file about this tool, for messages
@@ -175,7 +175,7 @@ func Parse(path string, data []byte) (*Description, error) {
 	return d, nil
 }
 
-// readModuleKey reads a key of the module.
+// readModuleKey reads a key that is about the module as a whole.
 func (d *Description) readModuleKey(s keys.Setting) {
 	switch s.Path[0] {
 	case "name":
@@ -196,7 +196,6 @@ func (d *Description) readModuleKey(s keys.Setting) {
 	}
 }
 
-// readToolKey reads a key of a tool.
 func (d *Description) readToolKey(s keys.Setting) {
 	i := slices.IndexFunc(d.tools, func(t toolDescription) bool { return t.name == s.Path[1] })
 	if i < 0 {
@@ -235,7 +234,7 @@ func (d *Description) readToolKey(s keys.Setting) {
 	}
 }
 
-// readNeed reads a key about the access that a tool asks for.
+// readNeed adds one key about access to c. key is its name without the prefix.
 func readNeed(c *tool.Capabilities, key string, value any) {
 	switch key {
 	case "files":
@@ -256,14 +255,14 @@ func readNeed(c *tool.Capabilities, key string, value any) {
 	}
 }
 
-// checkNetwork reports a mistake if there are hosts beside network = false.
+// checkNetwork reports a mistake if the description names hosts although network = false.
 func (d *Description) checkNetwork(at string, c tool.Capabilities) {
 	if s, ok := d.settings[at+"network"]; ok && s.Value == false && len(c.Hosts) > 0 {
 		d.file.Fail(s, errors.New("it is false, and there are hosts; leave one of them out"))
 	}
 }
 
-// checkJSON returns an error for a value that TOML can hold and JSON cannot.
+// checkJSON returns an error for a value that TOML can hold and JSON cannot, such as a date.
 func checkJSON(v any) error {
 	switch v := v.(type) {
 	case time.Time:
@@ -294,17 +293,17 @@ func checkJSON(v any) error {
 	return nil
 }
 
-// errorAt returns the error of a setting that is wrong for this module.
+// errorAt returns an error about a setting, with its place in the file.
 func (d *Description) errorAt(s keys.Setting, err error) error {
 	return &keys.Error{Path: d.path, Line: d.file.Line(s), Message: fmt.Sprintf("%s: %v", s, err)}
 }
 
-// errorAtTool returns the error of a tool as a whole.
+// errorAtTool returns an error about a tool as a whole.
 func (d *Description) errorAtTool(t toolDescription, err error) error {
 	return &keys.Error{Path: d.path, Line: d.file.Line(t.firstSetting), Message: fmt.Sprintf("[tools.%s]: %v", t.name, err)}
 }
 
-// spec returns the manifest's entry for a tool in a module of an ABI.
+// spec returns the entry of the manifest for a tool. abi is the ABI of the module.
 func (d *Description) spec(t toolDescription, abi string) (tool.Spec, error) {
 	s := tool.Spec{Definition: tool.Definition{Name: t.name, Description: t.description}, Capabilities: t.needs}
 	var err error

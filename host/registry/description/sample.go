@@ -10,11 +10,10 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// maxSampled limits the number of functions of a plugin in a sample.
+// maxSampled limits the number of a plugin's functions in a sample; the others are left out.
 const maxSampled = 8
 
-// nonTools are exports that are no tools: they initialize a plugin, or compilers add
-// them.
+// nonTools names exports that are no tools: they initialize a plugin, or compilers add them.
 var nonTools = []string{"_start", "_initialize", "hs_init", "hs_exit", "__wasm_call_ctors", "__wasm_call_dtors"}
 
 // Sample returns a description of a module for a person to complete. It holds only facts
@@ -75,7 +74,7 @@ required = true
 	return b.String(), nil
 }
 
-// toolExports returns the names of a plugin's functions that can be tools.
+// toolExports returns the names of those functions of a plugin that can be tools.
 func toolExports(m *wasm.Module) (out []string) {
 	for _, e := range m.Exports {
 		sig, ok := m.ExportedFunc(e.Name)
@@ -88,14 +87,14 @@ func toolExports(m *wasm.Module) (out []string) {
 	return out
 }
 
-// visibleName reports whether the name of an export can stand in a file that a person
-// copies.
+// visibleName reports whether the name of an export is safe in a file that a person copies.
 func visibleName(s string) bool {
 	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// sampleNeeds returns lines with the needs that the module's imports could use. They are
-// comments: a person chooses among them.
+// sampleNeeds returns lines of TOML with the access that the module's imports could use. The
+// lines are comments: a person chooses among them. ofTool is set if the lines are about one
+// tool and not about the module.
 func sampleNeeds(m *wasm.Module, ofTool bool) (out string) {
 	if hasImport(m, "wasi_snapshot_preview1", "path_open") || hasImport(m, "wasi_unstable", "path_open") {
 		out += "# files = \"read\"  # or \"write\": files of the directories that you grant\n"

@@ -42,11 +42,10 @@ func Modules(f *File) []Module {
 	return f.Modules
 }
 
-// decisiveKeys are the fields by which a person decides. Diff lists them before the
-// others.
+// decisiveKeys are the keys by which a person decides. Diff lists their changes first.
 var decisiveKeys = []string{"version", "wants", "needs", "signer", "keys"}
 
-// differ returns the differences between two versions of a module in words.
+// differ returns the changes from one version of a module to the next in words.
 func differ(was, now Module) (lines []string) {
 	order := slices.SortedStableFunc(slices.Values(fields), func(a, b field) int {
 		return cmp.Compare(rank(a), rank(b))
@@ -72,7 +71,6 @@ func rank(f field) int {
 	return len(decisiveKeys)
 }
 
-// show returns a value as text for a person.
 func show(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -91,5 +89,5 @@ func show(v any) string {
 
 var longHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(sha256:[0-9a-f]{12})[0-9a-f]{52}`) })
 
-// shorten cuts hashes to the first 12 digits, which a person can compare.
+// shorten cuts each hash in s to its first 12 digits, which a person can compare.
 func shorten(s string) string { return longHash().ReplaceAllString(s, "$1...") }

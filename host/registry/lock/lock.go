@@ -1,12 +1,10 @@
 // Package lock reads and writes stockade.lock, which names the modules of a project: the
-// source of each module, the hash of its bytes, the wants that were approved, and its
-// signer.
+// source of each module, the hash of its bytes, the wants that were approved, and its signer.
 //
-// The file is committed and comes with a clone, so it is as hostile as any. It grants
-// nothing, and none of its modules is fetched before a person has said yes to exactly the
-// bytes of the file: see RATIONALE, "Why does a lockfile name words and not grants?". It
-// is made for reviews: modules sorted, one key a line, and [Diff] explains a change in
-// words.
+// The file is committed and comes with a clone, so it is as hostile as any. It grants nothing,
+// and none of its modules is fetched before a person has said yes to exactly the bytes of the
+// file: see RATIONALE, "Why does a lockfile name words and not grants?". It is made for
+// reviews: modules sorted, one key a line, and [Diff] explains a change in words.
 //
 //	f, err := lock.Parse("stockade.lock", data)
 //	for _, m := range f.Modules { ... m.Source, m.Digest ... }
@@ -28,13 +26,13 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// Limits on a lock file, beside its own size of at most 1 MiB.
+// Limits on a lock file, beside its size of at most 1 MiB; a file beyond them is refused.
 const (
 	maxModules    = 200
 	maxKeys       = 16
 	maxText       = 200       // bytes of a version, a signer or a key
-	maxSource     = 2 << 10   // bytes
-	maxWants      = 8 << 10   // bytes
+	maxSource     = 2 << 10   // bytes of a source
+	maxWants      = 8 << 10   // bytes of the wants of a module
 	maxBytes      = 64 << 20  // bytes of a module; no larger one is admitted
 	maxTotalBytes = 512 << 20 // bytes of all modules: they are in memory until all have been fetched
 )
@@ -48,7 +46,7 @@ type File struct {
 // "sha256:" that the file has before some hashes.
 type Module struct {
 	Name    string
-	Version string // from its manifest; can be empty
+	Version string // from the module's manifest; can be empty
 	// Source is oci://HOST/REPOSITORY@sha256:HEX, with or without a :TAG before the @, or
 	// https://..., or the path of a file in the project, with slashes, relative to the
 	// lock file.
@@ -58,11 +56,9 @@ type Module struct {
 	ManifestDigest string
 	Digest         string // SHA-256 of the module in hex
 	Bytes          int64
-	// Wants lists the access that its tools ask for, in words, for reviewers of the file.
-	// Can be empty.
-	Wants string
-	// Fingerprint covers all tools together.
-	Fingerprint tool.Fingerprint
+	// Wants lists the access that its tools ask for, in words for reviewers; can be empty.
+	Wants       string
+	Fingerprint tool.Fingerprint // covers all tools together
 	// Signer is the publisher that has signed the module, according to the file, and Keys are
 	// the IDs of its keys, sorted. Empty: nobody has signed it. Neither is verified.
 	Signer string
@@ -72,19 +68,18 @@ type Module struct {
 // IsOCI reports whether the module comes from a registry.
 func (m Module) IsOCI() bool { return strings.HasPrefix(m.Source, "oci://") }
 
-// IsLocal reports whether the module is a file of the project.
+// IsLocal reports whether the module is a file in the project's folder.
 func (m Module) IsLocal() bool { return !strings.Contains(m.Source, "://") }
 
-// field is a key of the file with access to the field of a [Module].
+// field is a key of the file, with functions that read and write its field of a [Module].
 type field struct {
 	keys.Key
-	label    string // name of the field in a difference
+	label    string // name of the field where [Diff] lists a change
 	required bool
 	get      func(Module) any // returns a string, a []string or an int64
 	set      func(*Module, any)
 }
 
-// keyName returns the name of the key within the table of a module.
 func (f field) keyName() string { return strings.TrimPrefix(f.Name, tableName+"[].") }
 
 // hashField returns a required field for a hash, written as "sha256:HEX" in the file and
@@ -95,7 +90,6 @@ func hashField(name, label string, at func(*Module) *string) field {
 		func(m *Module, v any) { *at(m) = strings.TrimPrefix(v.(string), prefix) }}
 }
 
-// textField returns a field for a text.
 func textField(name string, required bool, check func(string) error, at func(*Module) *string) field {
 	return field{keys.Key{Name: tableName + "[]." + name, Kind: text(check)}, name, required,
 		func(m Module) any { return *at(&m) },
@@ -220,8 +214,8 @@ const head = `# The modules of this project, each pinned to its bytes. "stockade
 version = 1
 `
 
-// Format returns the text of a lock file. The text depends on the modules and not on
-// their order. Format checks nothing: parse the text with [Parse] before you store it.
+// Format returns the text of a lock file, which does not depend on the order of the modules.
+// Format checks nothing: parse the text with [Parse] before you store it.
 func Format(f *File) []byte {
 	sorted := File{slices.Clone(f.Modules)}
 	for i, m := range sorted.Modules {

@@ -21,29 +21,25 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// Credentials finds the login of a registry, HOST or HOST:PORT; the zero Login: there is
-// none. [credential.Finder.Login] is such a function.
+// Credentials finds the login of a registry. host is HOST or HOST:PORT. The zero Login means
+// that there is none. [credential.Finder.Login] is such a function.
 type Credentials func(ctx context.Context, host string) (credential.Login, credential.Search)
 
 // Client fetches from and pushes to one registry at a time.
 type Client struct {
-	// HTTP is a client of package egress that follows redirects.
-	HTTP *http.Client
+	HTTP *http.Client // a client of package egress that follows redirects
 	// Credentials is asked when the registry of a reference wants a login. Nil: requests
 	// are anonymous, as they should be unless a person has named the registry.
 	Credentials Credentials
-	// Progress is called with the number of bytes of the module that have arrived; may be
-	// nil.
+	// Progress is called with the number of bytes of the module that have arrived; may be nil.
 	Progress func(done, total int64)
-	// Warn is called with the reason why a pull goes on without a login; may be nil.
-	Warn func(text string)
+	Warn     func(text string) // called with the reason why a pull goes on without a login; may be nil
 
-	deadline time.Duration // of a pull or a push; zero: 5 minutes; only tests set it
+	deadline time.Duration // time for a pull or a push; zero: 5 minutes; only tests set it
 }
 
 const deadline = 5 * time.Minute
 
-// withDeadline limits the time of a pull or a push.
 func (c *Client) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := cmp.Or(c.deadline, deadline)
 	return context.WithTimeoutCause(ctx, limit, &services.Error{Kind: services.Timeout, Err: fmt.Errorf("it was not done within %s", limit)})
@@ -61,7 +57,7 @@ func (c *Client) repository(ref Reference) *remote.Repository {
 	}
 }
 
-// maxTags limits the number of tags of a repository; more are an error.
+// maxTags limits the number of tags of a repository. More are an error.
 const maxTags = 10_000
 
 // Tags returns the tags of the repository of a reference.
@@ -78,8 +74,8 @@ func (c *Client) Tags(ctx context.Context, ref Reference) (tags []string, err er
 	return tags, explain(ctx, from, err)
 }
 
-// explain returns an error of the library in our words. It leaves out the addresses of
-// servers that the registry has redirected to, because they may hold tokens.
+// explain returns an error of oras in our words. It leaves out the addresses of servers that
+// the registry has redirected to, because they may hold tokens.
 func explain(ctx context.Context, to *remote.Repository, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -109,8 +105,7 @@ func explain(ctx context.Context, to *remote.Repository, err error) error {
 	return err
 }
 
-// shortLine returns a text of the registry as one printable line of at most 200
-// characters.
+// shortLine returns a text from the registry as one printable line of at most 200 characters.
 func shortLine(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

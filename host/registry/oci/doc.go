@@ -1,17 +1,17 @@
 // Package oci fetches modules and their signatures from OCI registries and image
 // layouts, and pushes them there.
 //
-// A [Reference] names an artifact of a registry. A [Layout] names an artifact in a
-// folder, for machines without a network. A tag is resolved once; from then on the
-// SHA-256 of the manifest, or of the index, names everything. An index stands for its
-// image for WebAssembly, or for its only image. Each byte that is returned has been
-// hashed. An artifact holds one module: as a layer, or as a file in the archives that are
-// the layers of an image FROM scratch.
+// A [Reference] names an artifact of a registry. A [Layout] names an artifact in a folder, for
+// machines without a network. A tag is resolved once; from then on everything is named by the
+// SHA-256 of the manifest, or of the index. An index stands for its image for WebAssembly, or
+// for its only image. All bytes that are returned have been compared with their hashes. An
+// artifact holds one module: as a layer, or as a file in the archives that are the layers of
+// an image FROM scratch.
 //
-// Signatures are found here and verified in package trust. Our signatures and those of
-// cosign 3 are referrers of the manifest, found by the API, or by a tag in registries that
-// lack the API; older versions of cosign use a tag of their own. Other forms are named and
-// not read.
+// Signatures are found here and verified in package trust. Our signatures and those of cosign
+// 3 are referrers, artifacts that name the manifest as their subject. They are found by the
+// API, or by a tag in registries that lack the API; older versions of cosign use a tag of
+// their own. Other formats are named and not read.
 //
 // A registry is hostile: its answers are limited in size, number and time before they are
 // read. Nonsense about signatures is an error, and does not count as no signatures. The

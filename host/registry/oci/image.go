@@ -27,14 +27,14 @@ const (
 	attestationName    = "vnd.docker.reference.type" // an annotation of attestations, which are listed beside their image
 )
 
-// Limits on the layers of an artifact, all together.
+// Limits on all layers of an artifact together. More are an error.
 const (
 	maxLayers        = 32
 	maxUnpackedBytes = admit.MaxBytes + 16<<20
 )
 
-// imageOf returns the image that an index stands for: the one for WebAssembly, or the
-// only one. Another descriptor than that of an index is returned unchanged.
+// imageOf returns the image that an index stands for: its image for WebAssembly, or else its
+// only image. It is an error if the index leaves a choice. If d is no index, it returns d.
 func imageOf(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor) (ocispec.Descriptor, error) {
 	if d.MediaType != ocispec.MediaTypeImageIndex && d.MediaType != dockerIndexType {
 		return d, nil
@@ -65,15 +65,16 @@ func imageOf(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor) (oc
 	return d, fmt.Errorf("it is an index of %d images; name one of them by its digest, @sha256:HEX: %s", len(images), shortLine(strings.Join(names, ", ")))
 }
 
-// unpacker finds the module in the layers of an artifact. Nothing is written to a disk.
+// unpacker finds the module in the layers of an artifact. It writes nothing to a disk.
 type unpacker struct {
-	left    int64           // bytes that may still be unpacked
+	left    int64           // number of bytes that may still be unpacked
 	files   map[string]bool // the names of all files so far
-	modules []string        // the names of those files that are modules
-	code    []byte          // of the last of these modules
+	modules []string        // the names of the modules among these files
+	code    []byte          // the content of the module that was read last
 }
 
-// moduleOf fetches the layers of an artifact and returns the only module in the layers.
+// moduleOf fetches the layers of an artifact and returns the only module in them. Several or
+// none are an error.
 func moduleOf(ctx context.Context, from readOnlyTarget, layers []ocispec.Descriptor, progress func(done, total int64)) ([]byte, error) {
 	u := unpacker{left: maxUnpackedBytes, files: map[string]bool{}}
 	left := int64(admit.MaxBytes)
@@ -97,7 +98,7 @@ func moduleOf(ctx context.Context, from readOnlyTarget, layers []ocispec.Descrip
 	return nil, fmt.Errorf(format, len(names), shortLine(strings.Join(names[:min(len(names), 10)], ", ")))
 }
 
-// layer reads a layer: a file or an archive. Its bytes decide between the two, because
+// layer reads a layer, which is a file or an archive. The data decide between the two, because
 // oras gives each file the type of an archive.
 func (u *unpacker) layer(d ocispec.Descriptor, data []byte) error {
 	switch {
@@ -115,8 +116,8 @@ func (u *unpacker) layer(d ocispec.Descriptor, data []byte) error {
 	return u.file(cmp.Or(d.Annotations[ocispec.AnnotationTitle], string(d.Digest)), bytes.NewReader(data))
 }
 
-// archive reads a tar archive. A second entry for the same file is an error: layers are
-// not laid over each other.
+// archive reads a tar archive. A second entry for the same path is an error, also in another
+// layer: layers are not laid over each other.
 func (u *unpacker) archive(r io.Reader) error {
 	limited := &io.LimitedReader{R: r, N: u.left + 1}
 	for files := tar.NewReader(limited); ; {
@@ -144,7 +145,7 @@ func (u *unpacker) archive(r io.Reader) error {
 	}
 }
 
-// file reads a file if it is a module.
+// file reads a file of the artifact. Only the content of a module is kept.
 func (u *unpacker) file(name string, r io.Reader) (err error) {
 	u.files[name] = true
 	file := bufio.NewReader(r)

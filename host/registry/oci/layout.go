@@ -21,20 +21,20 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
 
-// Limits on the index of a layout.
+// Limits on an OCI image layout; what exceeds one is an error.
 const (
 	maxIndexBytes   = 4 << 20
 	maxIndexEntries = 4096
-	maxLayoutBytes  = 4 << 10 // of the file oci-layout
+	maxLayoutBytes  = 4 << 10 // size of the file oci-layout
 
-	maxReferrersBytes = 16 << 20 // of all manifests that are read to find signatures
+	maxReferrersBytes = 16 << 20 // size of all manifests together that are read to find signatures
 )
 
 // Layout names an artifact in a folder that is an OCI image layout. Such a folder holds
 // no names of repositories.
 type Layout struct {
 	Dir string
-	Tag string // may be empty
+	Tag string // tag of the artifact; may be empty
 	// Digest is the digest of the manifest, "sha256:HEX"; it wins over Tag. If both are
 	// empty, the layout must hold one artifact only.
 	Digest string
@@ -64,7 +64,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// IsLayout reports whether a folder is an OCI image layout.
+// IsLayout reports whether a folder is an OCI image layout, that is, has a file oci-layout.
 func IsLayout(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, ocispec.ImageLayoutFile))
 	return err == nil && info.Mode().IsRegular()
@@ -73,8 +73,7 @@ func IsLayout(dir string) bool {
 // String returns PATH[:TAG][@sha256:HEX].
 func (l Layout) String() string { return formatReference(l.Dir, l.Tag, l.Digest) }
 
-// Pull is [Client.Pull] from a folder. It writes nothing there, and follows no link out
-// of it.
+// Pull is [Client.Pull] from a folder. It writes nothing there, and follows no link out of it.
 func (l Layout) Pull(ctx context.Context) (*Artifact, error) {
 	a, err := l.pull(ctx)
 	if err != nil {
@@ -163,7 +162,6 @@ func (f *folder) load() error {
 	return nil
 }
 
-// open opens a regular file of the layout.
 func (f *folder) open(name string) (*os.File, error) {
 	info, err := f.root.Stat(name) // to open a named pipe would block
 	if err != nil {
@@ -274,8 +272,7 @@ func (f *folder) Referrers(ctx context.Context, subject ocispec.Descriptor, _ st
 	return fn(found)
 }
 
-// makeFolder opens a layout. It creates the layout first if the folder is empty or
-// missing.
+// makeFolder opens a layout, after making it if the folder is empty or missing.
 func makeFolder(dir string) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -302,7 +299,7 @@ func makeFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// write replaces a file as a whole.
+// write replaces a file of the layout; a reader sees the old file or the new one.
 func (f *folder) write(name string, data []byte) (err error) {
 	if err := f.root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err

@@ -30,29 +30,28 @@ const (
 
 	cosignType  = "application/vnd.dev.cosign.artifact.sig.v1+json"
 	payloadType = "application/vnd.dev.cosign.simplesigning.v1+json"
-	// Annotations: the signature and the certificate of a payload of cosign, and the type of
+	// Annotations: the signature of cosign over a payload, its certificate, and the type of
 	// the statement in a bundle.
 	cosignName      = "dev.cosignproject.cosign/signature"
 	certificateName = "dev.sigstore.cosign/certificate"
 	predicateName   = "dev.sigstore.bundle.predicateType"
 )
 
-// Limits on what a registry may send.
+// Limits on the content that a registry sends; what exceeds one is an error.
 const (
 	maxManifestBytes  = 256 << 10
-	maxListBytes      = 1 << 20 // of one page of referrers
+	maxListBytes      = 1 << 20 // size of one page in a list of referrers
 	maxSignatures     = 64
 	maxSignatureBytes = 64 << 10
-	maxEvidenceBytes  = 4 << 20 // of all signatures together, with their manifests
+	maxEvidenceBytes  = 4 << 20 // size of all signatures together, with their manifests
 )
 
 // Artifact is a module that was pulled.
 type Artifact struct {
 	ManifestDigest string // "sha256:HEX"; the digest of the index if the reference leads to an index
 	Code           []byte
-	Digest         string // the SHA-256 of Code, in hex
-	// Evidence holds the signatures that were found; none is verified yet.
-	Evidence sign.Evidence
+	Digest         string        // the SHA-256 of Code, in hex
+	Evidence       sign.Evidence // the signatures that were found, not verified yet
 }
 
 // Pull fetches the module that a reference names, and its signatures.
@@ -67,7 +66,7 @@ func (c *Client) Pull(ctx context.Context, ref Reference) (*Artifact, error) {
 	return a, nil
 }
 
-// readOnlyTarget is a place that holds artifacts: a repository or a layout.
+// readOnlyTarget is a place from which artifacts are read: a repository or a layout.
 type readOnlyTarget interface {
 	Resolve(ctx context.Context, reference string) (ocispec.Descriptor, error)
 	Fetch(ctx context.Context, d ocispec.Descriptor) (io.ReadCloser, error)
@@ -106,7 +105,6 @@ func pull(ctx context.Context, from readOnlyTarget, reference string, progress f
 	return a, nil
 }
 
-// fetchManifest fetches the manifest of one artifact.
 func fetchManifest(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor) (m ocispec.Manifest, err error) {
 	if d.MediaType != ocispec.MediaTypeImageManifest && d.MediaType != dockerManifestType {
 		return m, fmt.Errorf("it is %s, and not the manifest of an image", shortLine(d.MediaType))
@@ -115,8 +113,8 @@ func fetchManifest(ctx context.Context, from readOnlyTarget, d ocispec.Descripto
 	return m, err
 }
 
-// fetchDocument fetches a manifest or an index into to. It refuses documents that could
-// be read as both.
+// fetchDocument fetches a manifest or an index and decodes it into to. It refuses a document
+// that could be read as both.
 func fetchDocument(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor, to any) error {
 	data, err := read(ctx, from, d, maxManifestBytes, nil)
 	if err != nil {
@@ -140,8 +138,8 @@ func fetchDocument(ctx context.Context, from readOnlyTarget, d ocispec.Descripto
 	return nil
 }
 
-// read fetches the content of a descriptor. It is an error if the size or the digest
-// differs, or if there are more than maxBytes bytes.
+// read fetches the content of a descriptor. It is an error if the size or the digest differs
+// from the descriptor, or if there are more than maxBytes bytes.
 func read(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor, maxBytes int64, progress func(done, total int64)) ([]byte, error) {
 	if !sign.ValidDigest(string(d.Digest)) {
 		return nil, fmt.Errorf("%q is not the digest of a SHA-256", shortLine(string(d.Digest)))
@@ -177,7 +175,7 @@ func read(ctx context.Context, from readOnlyTarget, d ocispec.Descriptor, maxByt
 	return data.Bytes(), nil
 }
 
-// atMost returns n as text, or "more" if n exceeds limit.
+// atMost returns n as text, or "more" if n is greater than limit.
 func atMost(n, limit int64) string {
 	if n > limit {
 		return "more"
@@ -185,16 +183,15 @@ func atMost(n, limit int64) string {
 	return fmt.Sprint(n)
 }
 
-// evidence collects signatures, and enforces the limits on them.
+// evidence collects the signatures of an artifact, and enforces the limits on them.
 type evidence struct {
 	from  readOnlyTarget
 	n     int   // number of signatures so far
-	bytes int64 // of signatures and their manifests so far
+	bytes int64 // size of the signatures and their manifests so far
 	found sign.Evidence
 }
 
-// fetchSignatures returns the signatures of the manifest or index subject, which are not
-// verified yet.
+// fetchSignatures returns the signatures of a manifest or an index. They are not verified yet.
 func fetchSignatures(ctx context.Context, from readOnlyTarget, subject ocispec.Descriptor) (sign.Evidence, error) {
 	e := &evidence{from: from}
 	var refs []ocispec.Descriptor
@@ -234,26 +231,24 @@ func fetchSignatures(ctx context.Context, from readOnlyTarget, subject ocispec.D
 	return e.found, nil
 }
 
-// readTypes are the artifact types of the referrers that we fetch. Some registries list
-// the type of the configuration instead, so the empty types are among them.
+// readTypes are the artifact types of the referrers that we fetch. Some registries give the
+// type of the configuration in its place, so the empty types are among them.
 var readTypes = []string{SignatureType, sign.BundleType, cosignType, ocispec.MediaTypeEmptyJSON, ""}
 
-// isSignature reports whether the name of an artifact type looks like that of a
-// signature.
+// isSignature reports whether the name of an artifact type looks like that of a signature.
 func isSignature(kind string) bool {
 	kind = strings.ToLower(kind)
 	return slices.ContainsFunc([]string{"sig", "notary", "gpg", "pgp", "dsse"}, func(word string) bool { return strings.Contains(kind, word) })
 }
 
-// noteUnread records a form of signatures that we cannot read. Forms that are not about
-// signatures are ignored.
+// noteUnread records a format of signatures that we cannot read. It ignores other artifacts.
 func (e *evidence) noteUnread(form string) {
 	if form = shortLine(form); isSignature(form) && !slices.Contains(e.found.Unread, form) {
 		e.found.Unread = append(e.found.Unread, form)
 	}
 }
 
-// referrer reads one referrer; it may turn out to be no signature.
+// referrer reads one referrer. If it turns out to be no signature, it is ignored.
 func (e *evidence) referrer(ctx context.Context, d, subject ocispec.Descriptor) error {
 	if !slices.Contains(readTypes, d.ArtifactType) || d.MediaType != ocispec.MediaTypeImageManifest && d.ArtifactType != SignatureType {
 		e.noteUnread(d.ArtifactType)
@@ -300,7 +295,7 @@ func (e *evidence) referrer(ctx context.Context, d, subject ocispec.Descriptor) 
 	return nil
 }
 
-// payloads reads the signatures in a manifest of cosign, one in each layer.
+// payloads reads the signatures in a manifest of an older cosign: each layer holds one.
 func (e *evidence) payloads(ctx context.Context, m ocispec.Manifest) error {
 	for _, layer := range m.Layers {
 		signature := layer.Annotations[cosignName]

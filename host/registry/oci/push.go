@@ -17,20 +17,19 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 )
 
-// Meta holds the annotations of a module's manifest.
+// Meta holds the annotations of a module's manifest, and options of its push.
 type Meta struct {
-	Title       string // of the layer, such as notes.wasm; empty: none
+	Title       string // name of the layer, such as notes.wasm; empty: none
 	Version     string
 	Description string
 	// Created is the build time of the module. The same module with the same Meta always
 	// gives the same manifest.
 	Created time.Time
-	// NoOverwrite is set when the tag may not move away from another module: Push returns
-	// [ErrPublished].
+	// NoOverwrite makes Push return [ErrPublished] if the tag already names another module.
 	NoOverwrite bool
 }
 
-// ErrPublished is returned when the tag leads to another module and may not move.
+// ErrPublished is returned when the tag names another module and Meta.NoOverwrite is set.
 var ErrPublished = errors.New("it is published already, with other bytes")
 
 // Push pushes a module with its signatures (DSSE envelopes), and returns the digest of
@@ -51,7 +50,6 @@ func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Me
 	return d, nil
 }
 
-// target is a place to which artifacts are pushed.
 type target interface {
 	readOnlyTarget
 	Exists(ctx context.Context, d ocispec.Descriptor) (bool, error)
@@ -113,7 +111,7 @@ func push(ctx context.Context, to target, tag string, module []byte, meta Meta, 
 	return string(d.Digest), to.PushReference(ctx, d, bytes.NewReader(data), tag)
 }
 
-// checkTag returns [ErrPublished] if a tag leads to a module that is not in layer.
+// checkTag returns [ErrPublished] if a tag leads to a module other than the one in layer.
 func checkTag(ctx context.Context, to target, tag string, layer ocispec.Descriptor) error {
 	d, err := to.Resolve(ctx, tag)
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -171,7 +169,7 @@ func put(ctx context.Context, to target, m ocispec.Manifest, config []byte) (oci
 	return d, data, nil
 }
 
-// blob pushes data that is not there yet.
+// blob pushes data, unless the target has it already.
 func blob(ctx context.Context, to target, d ocispec.Descriptor, data []byte) error {
 	there, err := to.Exists(ctx, d)
 	if err != nil || there {

@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
 
-// Scheme is the prefix of every reference.
+// Scheme is the prefix of every reference to a registry.
 const Scheme = "oci://"
 
 // Limits on names, from the OCI distribution specification.
@@ -33,7 +33,7 @@ var (
 // may be set to other valid values.
 type Reference struct {
 	Host string // normalized; without the default port of its protocol
-	Path string // of the repository at the host
+	Path string // path of the repository at the host
 	Tag  string // may be empty if Digest is not
 	// Digest is the digest of the manifest, "sha256:HEX"; may be empty if Tag is not. If
 	// it is set, Tag is only a note for people.
@@ -83,7 +83,7 @@ func parseReference(s string) (r Reference, err error) {
 	return r, nil
 }
 
-// normalHost returns the normal form of HOST[:PORT].
+// normalHost returns HOST[:PORT] in its normal form: lower case, without a default port.
 func normalHost(authority string) (string, error) {
 	o, rest, err := network.ParseOrigin("https://" + authority)
 	if err != nil {
@@ -101,7 +101,7 @@ func normalHost(authority string) (string, error) {
 	return portOf(o, 443), nil
 }
 
-// portOf returns HOST:PORT, or HOST if the port is the default.
+// portOf returns HOST:PORT, or HOST alone if the port is defaultPort.
 func portOf(o network.Origin, defaultPort uint16) string {
 	switch {
 	case o.Port != defaultPort:
@@ -112,8 +112,7 @@ func portOf(o network.Origin, defaultPort uint16) string {
 	return o.Host.String()
 }
 
-// usesPlainHTTP reports whether we speak to a host without TLS. Only this machine is such
-// a host.
+// usesPlainHTTP reports whether we speak to a host without TLS: only to this machine.
 func usesPlainHTTP(h network.Host) bool {
 	return h.Name() == "localhost" || h.Addr().IsLoopback()
 }
@@ -121,8 +120,7 @@ func usesPlainHTTP(h network.Host) bool {
 // usesPlainHTTP reports whether we speak to the registry without TLS.
 func (r Reference) usesPlainHTTP() bool { return strings.HasPrefix(r.Base(), "http://") }
 
-// Base returns the URL of the registry without a path. It is the address that a policy
-// must allow.
+// Base returns the URL of the registry without a path, which a policy must allow.
 func (r Reference) Base() string {
 	name := r.Host
 	if name == "docker.io" { // its registry has another host
@@ -141,7 +139,6 @@ func (r Reference) Repository() string { return r.Host + "/" + r.Path }
 // String returns the reference in its normal form.
 func (r Reference) String() string { return formatReference(Scheme+r.Repository(), r.Tag, r.Digest) }
 
-// formatReference returns PLACE[:TAG][@DIGEST].
 func formatReference(place, tag, digest string) string {
 	if tag != "" {
 		place += ":" + tag

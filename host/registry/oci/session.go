@@ -19,8 +19,8 @@ import (
 
 const (
 	userAgent     = "stockade"
-	maxTokenBytes = 128 << 10 // of the answer of a token service
-	maxFieldBytes = 2 << 10   // of a value in a challenge
+	maxTokenBytes = 128 << 10 // size of the response of a token service
+	maxFieldBytes = 2 << 10   // size of a value in a challenge
 )
 
 // session sends requests to the registry of a reference, and logs in when the registry
@@ -29,7 +29,7 @@ const (
 type session struct {
 	http        *http.Client
 	ref         Reference
-	origin      network.Origin // of the registry
+	origin      network.Origin // origin of the registry
 	credentials Credentials
 	warn        func(text string)
 	pushing     bool // a push does not go on anonymously
@@ -90,8 +90,8 @@ func (s *session) resend(req *http.Request) (resp *http.Response, err error) {
 	return s.send(req)
 }
 
-// searchNote returns a part of a sentence that lists the files searched for a login;
-// empty if there was no search.
+// searchNote returns a part of a sentence that lists the files in which a login was searched
+// for; empty if there was no search.
 func (s *session) searchNote() string {
 	if s.search.Files == nil {
 		return ""
@@ -99,7 +99,7 @@ func (s *session) searchNote() string {
 	return "; a login was looked for in " + strings.Join(s.search.Files, ", ")
 }
 
-// isRegistryURL reports whether a URL is on the registry itself.
+// isRegistryURL reports whether a URL leads to the registry itself, and not to another host.
 func (s *session) isRegistryURL(u *url.URL) bool {
 	o, _, err := network.ParseOrigin(u.Scheme + "://" + u.Host)
 	return err == nil && o == s.origin
@@ -126,7 +126,7 @@ func (s *session) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// authorize sets the header for the login of the registry.
+// authorize sets s.authorization by the login of the registry, which it searches for first.
 func (s *session) authorize(ctx context.Context) (err error) {
 	if s.login == nil {
 		s.login = new(credential.Login)
@@ -143,9 +143,9 @@ func (s *session) authorize(ctx context.Context) (err error) {
 	return err
 }
 
-// authorizeAnonymously sets the header for a pull without a login, and warns about it.
-// why is the error of the login: public repositories also refuse a login that has
-// expired. A push returns why.
+// authorizeAnonymously sets s.authorization for a pull without a login, and warns about it:
+// public repositories refuse an expired login, too. why is the reason why the login cannot be
+// used. For a push, authorizeAnonymously returns why.
 func (s *session) authorizeAnonymously(ctx context.Context, why error) error {
 	if s.pushing {
 		return why
@@ -162,7 +162,8 @@ func (s *session) authorizeAnonymously(ctx context.Context, why error) error {
 	return nil
 }
 
-// header returns the Authorization header for a login, by the challenges of the registry.
+// header returns the Authorization header for a login, in a form that one of the registry's
+// challenges accepts.
 func (s *session) header(ctx context.Context, login credential.Login) (string, error) {
 	for _, c := range s.challenges {
 		scheme, rest, _ := strings.Cut(c, " ")
@@ -195,9 +196,9 @@ func parameters(s string) map[string]string {
 	return out
 }
 
-// token asks the token service that a registry has named, and sends it the login. As with
-// Docker, the registry decides which service sees the login. The policy for hosts applies
-// to the service, too.
+// token gets a token from the token service that the registry has named, and sends it the
+// login. As with Docker, the registry decides which service sees the login. The policy for
+// hosts applies to the service, too.
 func (s *session) token(ctx context.Context, challenge map[string]string, login credential.Login) (string, error) {
 	o, _, err := network.ParseOrigin(challenge["realm"])
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Types in the signatures of cosign 3, from the outside in.
+// Types in the signatures of cosign 3, from the outermost document to the innermost.
 const (
 	BundleType      = "application/vnd.dev.sigstore.bundle.v0.3+json"
 	inTotoType      = "application/vnd.in-toto+json"
@@ -14,8 +14,8 @@ const (
 	CosignPredicate = "https://sigstore.dev/cosign/sign/v1"
 )
 
-// UnsupportedFormError names the form of a signature that we cannot read. The name comes
-// from outside.
+// UnsupportedFormError names the format of a signature that we cannot read, in words of
+// others.
 type UnsupportedFormError string
 
 func (e UnsupportedFormError) Error() string {
@@ -87,8 +87,8 @@ func parseInToto(data []byte) (string, error) {
 	return digest, nil
 }
 
-// lookup returns the value at a path of keys; the zero T if there is none, or if it has
-// another type.
+// lookup returns the value at a path of keys. It returns the zero T if there is no value, or
+// if the value has another type.
 func lookup[T any](o object, path ...string) T {
 	last := len(path) - 1
 	for _, key := range path[:last] {

@@ -19,10 +19,10 @@ type CosignStatement struct {
 	ManifestDigest string // "sha256:HEX"
 }
 
-// VerifyCosign returns the content of a signature and the key that made the signature.
-// The error is [ErrNotSigned] if none of the keys did; the payload is parsed only after
-// that. Signatures with certificates and the transparency log are not verified: for these
-// keys they count as no signature.
+// VerifyCosign returns the content of a signature and the key that made the signature. The
+// error is [ErrNotSigned] if none of the keys did; the payload is parsed only after the
+// signature was verified. Signatures with certificates and the transparency log are not
+// verified: they are [ErrNotSigned], too.
 func VerifyCosign(c Cosign, keys []PublicKey) (CosignStatement, PublicKey, error) {
 	if len(c.Payload) > maxBytes {
 		return CosignStatement{}, PublicKey{}, fmt.Errorf("cosign: the payload has more than %d bytes", maxBytes)

@@ -17,7 +17,7 @@ const (
 	maxSignatureBytes = 128 // an ECDSA signature on P-256 has at most 72
 )
 
-// ErrNotSigned is returned when none of the keys has signed.
+// ErrNotSigned is returned when none of the given keys has made a signature.
 var ErrNotSigned = errors.New("none of these keys has signed it")
 
 type envelopeJSON struct {
@@ -29,7 +29,7 @@ type envelopeJSON struct {
 type signatureJSON struct {
 	KeyID     string `json:"keyid"`
 	Sig       string `json:"sig"`        // base64
-	PublicKey string `json:"public_key"` // our extension: it lets us name a key that nobody knows yet
+	PublicKey string `json:"public_key"` // our extension: with it we can name a key that nobody knows yet
 }
 
 // pae returns the bytes that DSSE signs: the type and the payload with their lengths.
@@ -61,8 +61,7 @@ func Sign(st Statement, keys ...PrivateKey) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Envelope is an envelope in the right form. Only [Envelope.Verify] returns its
-// statement.
+// Envelope is a well-formed envelope. Only [Envelope.Verify] returns its statement.
 type Envelope struct {
 	message    []byte // the bytes that are signed
 	statement  Statement
@@ -74,9 +73,9 @@ type signature struct {
 	claimedKey PublicKey // the key that the signature names as its own; zero: it names none
 }
 
-// Open reads an envelope of a module: at most 64 KiB and 16 signatures, each value in its
-// canonical form. If a signature names its key, the key must have made it: so a damaged
-// signature is refused, and not taken for a missing one.
+// Open reads the envelope of a statement about a module: at most 64 KiB and 16 signatures,
+// each value in its canonical form. If a signature names its key, the key must have made it:
+// so a damaged signature is refused, and not taken for a missing one.
 func Open(envelope []byte) (*Envelope, error) {
 	s, err := open(envelope)
 	if err != nil {
@@ -143,9 +142,9 @@ func openSignature(v any) (s signature, err error) {
 	return s, checkNoneLeft(o)
 }
 
-// Verify returns the statement and the keys, out of those given, that have signed. A key
-// counts once, however many signatures it made. The keys that the envelope names are
-// ignored. The error is [ErrNotSigned], and then there is no statement.
+// Verify returns the statement, and those of the given keys that have signed it, each key
+// once. The keys that the envelope names are ignored. If none of the given keys has signed,
+// the error is [ErrNotSigned].
 func (s *Envelope) Verify(keys []PublicKey) (Statement, []PublicKey, error) {
 	var by []PublicKey
 	for _, k := range keys {
@@ -159,8 +158,8 @@ func (s *Envelope) Verify(keys []PublicKey) (Statement, []PublicKey, error) {
 	return s.statement, by, nil
 }
 
-// ClaimedKeys returns the keys that the envelope names, each once. They have signed it,
-// but anybody can make such a key: show them to a person, and do not trust them.
+// ClaimedKeys returns the keys that the envelope names, each once. They have signed it, but
+// anybody can make such a key: show them to a person, and do not trust them.
 func (s *Envelope) ClaimedKeys() []PublicKey {
 	var out []PublicKey
 	for _, sig := range s.signatures {

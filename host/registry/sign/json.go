@@ -11,17 +11,17 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxBytes limits the size of every document. Statements and envelopes have about 1 KiB,
-// and cosign's payloads seldom more.
+// maxBytes limits the size of every document; a larger one is an error. Statements and
+// envelopes have about 1 KiB, and cosign's payloads seldom more.
 const maxBytes = 64 << 10
 
-// object is a JSON object. Its keys are taken out one by one; keys that are left at the
-// end are unknown.
+// object is a JSON object. The code that reads it removes its keys one by one; keys that
+// remain at the end are unknown.
 type object = map[string]any
 
-// parse reads one JSON object that means the same to every reader: no key twice, no
-// invalid characters, nothing after it. Keys are compared to the letter; json.Unmarshal
-// does not do so for structs.
+// parse reads one JSON object. It refuses everything that other readers could understand in
+// another way: a key that occurs twice, invalid characters, bytes after the object. Keys keep
+// their case; json.Unmarshal ignores case for structs.
 func parse(data []byte) (o object, err error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("it has more than %d bytes", maxBytes)
@@ -53,7 +53,7 @@ func takeKey[T any](o object, key string, optional bool) (T, error) {
 	return t, fmt.Errorf("%q is of another type", key)
 }
 
-// checkNoneLeft returns an error if keys are left that were not taken.
+// checkNoneLeft returns an error if an object still holds keys, which are unknown then.
 func checkNoneLeft(o object) error {
 	for _, key := range slices.Sorted(maps.Keys(o)) {
 		return fmt.Errorf("unknown key %.40q", key)

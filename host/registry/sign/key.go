@@ -28,18 +28,19 @@ const (
 	ECDSAP256 Algorithm = "ecdsa-p256" // with SHA-256; the algorithm of cosign's keys
 )
 
-// maxKeyBytes limits the size of a key in PEM. No key that we accept is as long.
+// maxKeyBytes limits the size of a PEM file with a key; a larger one is refused. No key that
+// we accept is as long.
 const maxKeyBytes = 4 << 10
 
-// PublicKey is a key that verifies signatures. Equal keys are ==. The zero key verifies
-// nothing.
+// PublicKey is a key that verifies signatures. Keys can be compared with ==. The zero key
+// verifies nothing.
 type PublicKey struct {
 	algorithm Algorithm
 	raw       string // ed25519: 32 bytes; ECDSA: the uncompressed point, 65 bytes
 }
 
-// publicKey converts a key of the standard library. It refuses other algorithms and keys
-// with which anybody can sign.
+// publicKey converts a key of the standard library. It refuses algorithms other than ed25519
+// and ECDSA on P-256, and weak keys, for which anybody can make signatures.
 func publicKey(key crypto.PublicKey) (PublicKey, error) {
 	switch key := key.(type) {
 	case ed25519.PublicKey:
@@ -60,9 +61,9 @@ func publicKey(key crypto.PublicKey) (PublicKey, error) {
 	return PublicKey{}, fmt.Errorf("it is neither %s nor %s", Ed25519, ECDSAP256)
 }
 
-// weak reports whether a point is of small order, such as the point of all zeros: for
-// these points, signatures can be made without a private key. It also reports encodings
-// that are not the only one of their point; in practice only such points have several.
+// weak reports whether an ed25519 key is a point of small order, such as the point of all
+// zeros: for such points, signatures can be made without a private key. It also reports every
+// encoding that is not the only one of its point; in practice only such points have several.
 func weak(key []byte) bool {
 	le := slices.Clone(key)
 	le[31] &= 0x7f // the sign of x
@@ -132,7 +133,8 @@ func ParsePublicKeyPEM(data []byte) (PublicKey, error) {
 	return k, nil
 }
 
-// onePEM returns the content of the only block of a PEM file.
+// onePEM returns the content of the only block of a PEM file. It is an error if the block is
+// not of this kind, or if the file holds anything else.
 func onePEM(data []byte, kind string) ([]byte, error) {
 	if len(data) > maxKeyBytes {
 		return nil, fmt.Errorf("it has more than %d bytes", maxKeyBytes)
@@ -167,15 +169,14 @@ func (k PublicKey) String() string {
 	return string(k.algorithm) + ":" + base64.StdEncoding.EncodeToString([]byte(k.raw))
 }
 
-// ValidID reports whether a text has the form of an ID.
+// ValidID reports whether a text has the form of a key's ID, see [PublicKey.ID].
 func ValidID(s string) bool {
 	algorithm, hex, _ := strings.Cut(s, ":")
 	return (algorithm == string(Ed25519) || algorithm == string(ECDSAP256)) && isHex(hex, 32)
 }
 
-// ID returns a short name that is made from the key: its algorithm, a colon, and the
-// first 32 hex digits of the SHA-256 of its SubjectPublicKeyInfo in DER; empty for the
-// zero key.
+// ID returns a short name that is made from the key: its algorithm, a colon, and the first 32
+// hex digits of the SHA-256 of its SubjectPublicKeyInfo in DER; empty for the zero key.
 func (k PublicKey) ID() string {
 	der, err := x509.MarshalPKIXPublicKey(k.std())
 	if err != nil {
@@ -236,7 +237,7 @@ func privateKey(signer crypto.Signer) (PrivateKey, error) {
 	return PrivateKey{signer, public}, err
 }
 
-// ParsePrivateKey reads PKCS #8 in PEM, without a password.
+// ParsePrivateKey reads a private key as PKCS #8 in PEM, without a password.
 func ParsePrivateKey(data []byte) (PrivateKey, error) {
 	fail := func(err error) (PrivateKey, error) { return PrivateKey{}, fmt.Errorf("private key: %w", err) }
 	if bytes.Contains(data, []byte("-----BEGIN ENCRYPTED ")) {
@@ -289,8 +290,8 @@ func (k PrivateKey) sign(message []byte) ([]byte, error) {
 	return nil, errors.New("there is no key")
 }
 
-// decode64 decodes base64 of at most limit bytes. It accepts only the one canonical
-// form of each content: no line breaks, which the decoder would skip.
+// decode64 decodes base64. More than limit bytes are an error. It accepts only the canonical
+// encoding of the bytes: no line breaks, which the standard decoder would skip.
 func decode64(s string, limit int) ([]byte, error) {
 	if len(s) > base64.StdEncoding.EncodedLen(limit) {
 		return nil, fmt.Errorf("it holds more than %d bytes", limit)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// statementType is the first value in a statement, so that signed bytes cannot be taken
-// for something else.
+// statementType is the value of the first key in a statement. It keeps signed bytes from being
+// taken for another kind of document.
 const statementType = "https://github.com/stockade-dev/stockade/module/v1"
 
 // Statement is the content of a signature: the signer vouches for this module. It is JSON
@@ -19,12 +19,11 @@ const statementType = "https://github.com/stockade-dev/stockade/module/v1"
 type Statement struct {
 	// Repository is HOST/REPOSITORY without a tag, the place of publication. Empty: the
 	// module is a file that is published nowhere.
-	Repository string
-	Name       string // of the module, as in its manifest
-	Version    string // semantic, without v: 1.2.0
-	Digest     string // of the bytes of the module: "sha256:HEX"
-	// Fingerprint holds hashes of the descriptions of its tools.
-	Fingerprint Fingerprint
+	Repository  string
+	Name        string      // name of the module, as in its manifest
+	Version     string      // version of the module, semantic, without v: 1.2.0
+	Digest      string      // SHA-256 of the bytes of the module: "sha256:HEX"
+	Fingerprint Fingerprint // hashes of the descriptions of its tools
 	// Issued is the time of signing, and Expires the time after which the signature does
 	// not hold; zero: it does not expire. Both are whole seconds of UTC.
 	Issued, Expires time.Time
@@ -58,8 +57,7 @@ const (
 	maxRepositoryBytes = 512
 )
 
-// ValidRepository reports whether s is HOST/REPOSITORY, in lower case and at most
-// 512 bytes.
+// ValidRepository reports whether s is HOST/REPOSITORY, in lower case and at most 512 bytes.
 func ValidRepository(s string) bool {
 	host, path, _ := strings.Cut(s, "/")
 	return len(s) <= maxRepositoryBytes && ValidHost(host) && pathRE().MatchString(path)
@@ -74,19 +72,16 @@ func ValidDigest(s string) bool {
 	return ok && isHex(hex, 64)
 }
 
-// isHex reports whether s is n hex digits in lower case.
 func isHex(s string, n int) bool { return len(s) == n && strings.Trim(s, "0123456789abcdef") == "" }
 
-// ValidVersion reports whether s is a semantic version without v, of at most 128
-// bytes.
+// ValidVersion reports whether s is a semantic version without v, of at most 128 bytes.
 func ValidVersion(s string) bool { return len(s) <= maxVersionBytes && versionRE().MatchString(s) }
 
-// ValidName reports whether s may be the name of a module.
+// ValidName reports whether a module may have the name s.
 func ValidName(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
 
-// check returns an error if a value of a statement is not valid.
 func (s Statement) check() error {
 	switch {
 	case s.Repository != "" && !ValidRepository(s.Repository):
@@ -107,7 +102,6 @@ func (s Statement) check() error {
 	return nil
 }
 
-// statementJSON is the JSON form of a statement.
 type statementJSON struct {
 	Type        string          `json:"type"`
 	Repository  string          `json:"repository,omitempty"`
@@ -125,8 +119,7 @@ type fingerprintJSON struct {
 	Needs       string `json:"needs"`
 }
 
-// marshal returns the bytes that are signed. It is an error if [parseStatement] could not
-// read them.
+// marshal returns the bytes to sign. It is an error if [parseStatement] could not read them.
 func (s Statement) marshal() ([]byte, error) {
 	s.Issued = s.Issued.UTC().Truncate(time.Second)
 	out := statementJSON{
@@ -147,8 +140,7 @@ func (s Statement) marshal() ([]byte, error) {
 	return data, err
 }
 
-// parseStatement reads a statement. An unknown key is refused: it could restrict what the
-// rest means.
+// parseStatement reads a statement. An unknown key is refused: it could restrict the rest.
 func parseStatement(data []byte) (s Statement, err error) {
 	o, err := parse(data)
 	if err != nil {
@@ -198,7 +190,7 @@ func parseStatement(data []byte) (s Statement, err error) {
 }
 
 // instant reads a time in the only format that we write. A year before 1970 is an error:
-// nobody means it, and the zero time stands for no time.
+// nobody means it, and the zero time means that there is no time.
 func instant(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil || t.Year() < 1970 || t.UTC().Truncate(time.Second).Format(time.RFC3339) != s {

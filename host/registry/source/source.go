@@ -23,19 +23,18 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 )
 
-// SignatureSuffix follows the name of the module in the name of its file of signatures.
+// SignatureSuffix is added to the file name of a module to get the name of its signature file.
 const SignatureSuffix = ".dsse.json"
 
-// Limits on files of signatures and on folders.
+// Limits on signature files and on folders; what exceeds one is an error.
 const (
 	maxSignatures     = 64
-	maxSignatureBytes = 64 << 10 // of each
-	maxFileBytes      = 1 << 20  // of a file of signatures
-	maxEntries        = 10_000   // of a folder
+	maxSignatureBytes = 64 << 10 // size of each signature in a signature file
+	maxFileBytes      = 1 << 20  // size of a signature file
+	maxEntries        = 10_000   // number of files in a folder
 )
 
-// Options gives access to the network. With zero Options only files of this machine are
-// fetched.
+// Options gives access to the network. The zero Options permit only files of this machine.
 type Options struct {
 	// Client returns a client that reaches the server at this URL, which has no path.
 	// Nil: the network is not used.
@@ -46,16 +45,14 @@ type Options struct {
 	// Progress is called with the number of bytes of the module that have arrived, and
 	// their total; 0: the total is unknown. May be nil.
 	Progress func(done, total int64)
-	// Warn is called with the reason why a login is not used; may be nil.
-	Warn func(text string)
+	Warn     func(text string) // called with the reason why a login is not used; may be nil
 }
 
 // Candidate is a module that may be added.
 type Candidate struct {
 	Code   []byte
-	Digest string // its SHA-256 in hex
-	// Source is a reference with which a person can fetch the module again: paths are
-	// absolute.
+	Digest string // SHA-256 of Code, in hex
+	// Source is a reference for fetching the module again; a path is absolute.
 	Source string
 	// Repository is HOST/REPOSITORY, to which signatures are bound, and ManifestDigest is
 	// "sha256:HEX". Both are empty for a file; a layout has only ManifestDigest.
@@ -108,10 +105,9 @@ func (o Options) client(base string) (*http.Client, error) {
 	return o.Client(base)
 }
 
-// NewestReference returns a reference with the tag of the newest version in the place of
-// ref; empty: no version is newer than the module. version is the module's version, used
-// if the tag of ref is no version. A pre-release counts only if the module's version is
-// one, too.
+// NewestReference returns a reference with the tag of the newest version in the place of ref;
+// empty: no version is newer than the module. version is the module's version, used if the tag
+// of ref is no version. A pre-release counts only if the module's version is one, too.
 func NewestReference(ctx context.Context, ref, version string, opts Options) (newest string, err error) {
 	r, err := oci.ParseReference(ref)
 	place, tag := oci.Scheme+r.Repository(), r.Tag
@@ -184,7 +180,7 @@ func fetchLayout(ctx context.Context, l oci.Layout) (*Candidate, error) {
 	return candidateOf(a, l.String()), nil
 }
 
-// soleModule returns the name of the only module in a folder.
+// soleModule returns the name of the only module in a folder. Several or none are an error.
 func soleModule(dir string) (string, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -213,7 +209,7 @@ func soleModule(dir string) (string, error) {
 	return "", fmt.Errorf("the folder has %d files NAME.wasm; name one of them", len(found))
 }
 
-// fetchFile reads a file and its signatures.
+// fetchFile reads the module called name in the folder dir, and its signature file.
 func fetchFile(dir, name string, opts Options) (*Candidate, error) {
 	path := filepath.Join(dir, name)
 	f, info, err := regular.Open(path)
@@ -239,7 +235,7 @@ func fetchFile(dir, name string, opts Options) (*Candidate, error) {
 	return out, nil
 }
 
-// candidate reads a module; size is 0 if it is unknown.
+// candidate reads a module from r. size is its size in bytes if it is known; 0: unknown.
 func candidate(r io.Reader, size int64, source string, opts Options) (*Candidate, error) {
 	if size > admit.MaxBytes {
 		return nil, fmt.Errorf("it has %d bytes, more than the %d that a module may have", size, admit.MaxBytes)
@@ -261,7 +257,6 @@ func candidate(r io.Reader, size int64, source string, opts Options) (*Candidate
 	return &Candidate{Code: code, Digest: hex.EncodeToString(sum[:]), Source: source}, nil
 }
 
-// counter is a reader that reports its progress.
 type counter struct {
 	r           io.Reader
 	done, total int64
@@ -277,7 +272,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// evidence reads a file of signatures.
+// evidence reads the content of a signature file.
 func evidence(r io.Reader) (sign.Evidence, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
 	if err != nil {

@@ -18,7 +18,6 @@ const (
 	webDeadline = 5 * time.Minute
 )
 
-// fetchWeb fetches a module and its signatures from a web server.
 func fetchWeb(ctx context.Context, ref string, opts Options) (*Candidate, error) {
 	o, rest, err := network.ParseOrigin(ref)
 	if err != nil {
@@ -63,7 +62,7 @@ func fetchWeb(ctx context.Context, ref string, opts Options) (*Candidate, error)
 // errMissing is returned for the status 404 or 410.
 var errMissing = errors.New("the server does not have it")
 
-// get requests a file and passes the answer of its server to read.
+// get requests a file and passes the server's response to read.
 func get(ctx context.Context, client *http.Client, u *url.URL, read func(*http.Response) error) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -87,7 +86,7 @@ func get(ctx context.Context, client *http.Client, u *url.URL, read func(*http.R
 	return read(resp)
 }
 
-// explain returns an error without the addresses of redirects, which may hold tokens.
+// explain returns err without the addresses of redirects, which may hold tokens.
 func explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

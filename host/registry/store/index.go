@@ -13,7 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxIndexBytes limits the index. It is enough for some thousand modules.
+// maxIndexBytes limits the size of the index; a larger one is an error. It is enough for some
+// thousand modules.
 const maxIndexBytes = 32 << 20
 
 // The index is JSON in a fixed form: a head with the SHA-256 of the list that follows,
@@ -30,7 +31,7 @@ const (
 var errDamaged = errors.New("is damaged: it is not what was written; restore it from a backup, " +
 	"or move it away and add your modules again; \"stockade tool verify\" tells whether all is well then")
 
-// encode returns an index, and the JSON of each record.
+// encode returns the index of the records, and the JSON of each record.
 func encode(records []Record) (index []byte, lines []string, err error) {
 	var list bytes.Buffer
 	list.WriteString("[\n")

@@ -21,22 +21,19 @@ type Record struct {
 	// Name is the prefix of its tools, which are offered as NAME_tool. No two records of
 	// the same project have the same name.
 	Name string `json:"name"`
-	// Project is the workspace in which it counts, an absolute path; empty: all
-	// workspaces.
+	// Project is the workspace in which it counts, an absolute path; empty: all workspaces.
 	Project string `json:"project,omitempty"`
-	// LockSHA256 is the SHA-256 of the stockade.lock that was approved with the module,
-	// in hex; empty: no lockfile names it. System is set if it is in the administrator's
-	// folder.
+	// LockSHA256 is the SHA-256 of the stockade.lock that was approved with the module, in
+	// hex; empty: no lockfile names it. System is set if it is in the administrator's folder.
 	LockSHA256 string `json:"lock,omitempty"`
 	System     bool   `json:"system,omitempty"`
-	Stamp      string `json:"stamp,omitempty"` // of the administrator's file; changes with the file
+	Stamp      string `json:"stamp,omitempty"` // stamp of the administrator's file; changes with the file
 	// Source is a reference with which a person can fetch it again: a path, an https://
 	// address, or oci://HOST/REPOSITORY:TAG. Repository is HOST/REPOSITORY, to which
 	// signatures are bound; empty: it is from no registry.
 	Source     string `json:"source"`
 	Repository string `json:"repository,omitempty"`
-	// ManifestDigest is the digest of the OCI manifest, "sha256:HEX"; empty: there was
-	// none.
+	// ManifestDigest is the digest of the OCI manifest, "sha256:HEX"; empty: there was none.
 	ManifestDigest string `json:"manifest_digest,omitempty"`
 	// Digest is the SHA-256 of the module in hex, and Bytes its size.
 	Digest string `json:"digest"`
@@ -47,17 +44,15 @@ type Record struct {
 	// Manifest is the module's manifest in the form that was approved. tool.ParseManifest
 	// checked it when the record came into the store.
 	Manifest tool.Manifest `json:"manifest"`
-	// Fingerprint is that of Manifest. A change of it, or of Signer, switches the module
-	// off until it is approved again.
+	// Fingerprint is the fingerprint of Manifest. If it changes, or Signer does, the module is
+	// switched off until a person approves it again.
 	Fingerprint tool.Fingerprint `json:"fingerprint"`
-	// Signer is the publisher whose signature was verified, Namespace the namespace in
-	// which it may publish, and Keys the IDs of its keys. Empty: no known publisher has
-	// signed it.
+	// Signer is the publisher whose signature was verified, Namespace the namespace in which
+	// it may publish, and Keys the IDs of its keys. Empty: no known publisher has signed it.
 	Signer    string   `json:"signer,omitempty"`
 	Namespace string   `json:"namespace,omitempty"`
 	Keys      []string `json:"keys,omitempty"`
-	// Issued is the time of the signature, so that an older one is refused later; zero:
-	// unknown.
+	// Issued is the time of the signature: an older one is refused later; zero: unknown.
 	Issued time.Time `json:"issued,omitzero"`
 	// Evidence is the signatures as they came, at most 1 MiB of JSON, so that they can be
 	// verified again, offline.
@@ -69,8 +64,8 @@ type Record struct {
 	Added      time.Time `json:"added"`
 	FirstAdded time.Time `json:"since,omitzero"`
 	AllowLarge bool      `json:"large,omitempty"` // the person permits compiling it although it is large
-	// OffReason is the reason why its tools are not offered; empty: they are offered.
-	// OffTools are the tools, named as in the module, that a person has switched off.
+	// OffReason is the reason why none of its tools is offered; empty: they are offered, apart
+	// from OffTools, which a person has switched off (by their names in the module).
 	OffReason string   `json:"off,omitempty"`
 	OffTools  []string `json:"off_tools,omitempty"`
 	// Allowances holds what its tools may use, by the name of the tool in the module. The
@@ -84,17 +79,18 @@ func (r *Record) OriginalDigest() string { return cmp.Or(r.BaseDigest, r.Digest)
 // OffByPerson is the OffReason of a module that a person has switched off.
 const OffByPerson = "switched off"
 
-// Limits on a record. Most of its content comes from strangers and is shown to people.
+// Limits on a record; more is an error. Strangers provide most of its content, which people
+// see.
 const (
 	maxTextBytes     = 4 << 10
 	maxEvidenceBytes = 1 << 20
 	maxKeys          = 16
 	maxTools         = 128
-	maxAllowed       = 64 // of one kind, for one tool
+	maxAllowed       = 64 // number of entries of one kind in the allowance of one tool
 )
 
-// check is the part of the checks that is fast enough for each start. Its errors continue
-// a sentence that begins with the name of the module.
+// check makes the checks that are fast enough for each start. Its errors continue a sentence
+// that begins with the name of the module.
 func (r *Record) check() error {
 	if !tool.ValidName(r.Name) {
 		return errors.New("whose name is not 1 to 64 letters, digits, '_' or '-'")
@@ -145,15 +141,15 @@ func (r *Record) check() error {
 	return nil
 }
 
-// approvalKey returns a text that changes with the parts of a record that checkManifest
-// and checkSize check.
+// approvalKey returns a text that changes with each part of a record that checkManifest and
+// checkSize check.
 func (r *Record) approvalKey() string {
 	manifest, _ := json.Marshal(r.Manifest) // never fails: it was checked before
 	return fmt.Sprint(r.Digest, r.Bytes, r.Fingerprint, string(manifest))
 }
 
-// checkManifest is the slow part of the checks: the manifest must be valid, and have the
-// fingerprint that was approved.
+// checkManifest makes the slow checks: the manifest must be valid, and have the fingerprint
+// that was approved.
 func (r *Record) checkManifest() error {
 	data, err := json.Marshal(r.Manifest)
 	if err != nil {
@@ -169,7 +165,7 @@ func (r *Record) checkManifest() error {
 	return nil
 }
 
-// readdHint returns a hint for getting the module again. It never shows the source of a
+// readdHint returns a hint for adding the module again. It never shows the source of a
 // project's module as a command, because that is a stranger's text.
 func (r *Record) readdHint() string {
 	if r.Project != "" {
@@ -185,13 +181,13 @@ func all(list []string, ok func(string) bool) bool {
 	return !slices.ContainsFunc(list, func(s string) bool { return !ok(s) })
 }
 
-// isPath reports whether s is an absolute, clean path in UTF-8. JSON would change other
-// bytes, so that they name another file.
+// isPath reports whether s is an absolute, clean path in UTF-8. JSON would change invalid
+// bytes, and the path would name another file.
 func isPath(s string) bool {
 	return filepath.IsAbs(s) && filepath.Clean(s) == s && len(s) <= maxTextBytes && utf8.ValidString(s) && !strings.Contains(s, "\x00")
 }
 
-// isVisibleText reports whether s is one line of visible characters with at most 4 KiB.
+// isVisibleText reports whether s is one line of visible characters, of at most 4 KiB.
 func isVisibleText(s string) bool {
 	return len(s) <= maxTextBytes && visible.IsLine(s)
 }

@@ -8,15 +8,14 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// maxRefusedBytes limits the file of a [RefusalCache].
+// maxRefusedBytes limits the size of the saved [RefusalCache]; a larger one counts as empty.
 const maxRefusedBytes = 8 << 20
 
-// RefusalCache holds the refusals of files in the administrator's folder, so that a start
-// need not review them again. As it is only a cache, it can keep a module out, and never
-// let one in.
+// RefusalCache holds the reasons why files in the administrator's folder were refused, so that
+// a start need not review them again. It can keep a module out, and never let one in.
 type RefusalCache struct {
-	State string            `json:"state"` // a hash of all on which the refusals depend
-	Notes map[string]string `json:"notes"` // by path: the reason of the refusal
+	State string            `json:"state"` // a hash of everything that can change a refusal
+	Notes map[string]string `json:"notes"` // reason of each refusal, by the path of the file
 }
 
 // Refusals returns the saved cache. It is empty if it cannot be read, or if others could

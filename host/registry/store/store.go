@@ -39,7 +39,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// lockTimeout limits the time that a change waits for another change.
+// lockTimeout limits the wait of a change for another change; after it, the change fails.
 const lockTimeout = 10 * time.Second
 
 // sweepDelay is the time that an unneeded module stays: a program that was started before
@@ -49,8 +49,7 @@ const sweepDelay = 24 * time.Hour
 // Store is a folder of modules. It is safe for concurrent use, also by several processes.
 type Store struct{ dir string }
 
-// Open returns the store in a folder. It reads nothing; the first change makes the
-// folder.
+// Open returns the store in a folder. It reads nothing; the first change makes the folder.
 func Open(dir string) *Store { return &Store{dir} }
 
 func (s *Store) indexPath() string               { return filepath.Join(s.dir, "index.json") }
@@ -72,8 +71,8 @@ func (s *Store) Records() ([]Record, error) {
 	return records, nil
 }
 
-// loadExact returns the records and the JSON of each. It checks more than Records, and
-// takes longer.
+// loadExact returns the records and the JSON of each. It checks more than Records does, see
+// [decodeExact].
 func (s *Store) loadExact() (records []Record, lines []string, err error) {
 	data, err := s.load()
 	if err != nil || data == nil {
@@ -275,8 +274,7 @@ func (s *Store) put(digest string, code []byte) error {
 	return os.Chmod(path, 0o444) // only against mistakes: each read checks the content
 }
 
-// read returns the bytes of a module. It is an error if their number or SHA-256 is
-// another.
+// read returns the bytes of a module. It is an error if their size or their SHA-256 differs.
 func (s *Store) read(digest string, size int64) ([]byte, error) {
 	f, st, err := open(s.modulePath(digest))
 	if err != nil {
@@ -296,8 +294,8 @@ func (s *Store) read(digest string, size int64) ([]byte, error) {
 	return code, nil
 }
 
-// checkSize returns an error if the file of a module is missing or has another size. It
-// does not read the file.
+// checkSize returns an error if the file of a module is missing or has another size than in
+// the record. It does not read the file.
 func (s *Store) checkSize(r Record) error {
 	st, err := os.Lstat(s.modulePath(r.Digest))
 	switch {
@@ -325,14 +323,13 @@ func (s *Store) Module(r Record) *tool.Module {
 	}
 }
 
-// leftoverRE matches the temporary files of this package, which stay when their writer is
-// killed.
+// leftoverRE matches our temporary files, which stay when their writer is killed.
 var leftoverRE = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\.([0-9a-f]{64}\.wasm|index\.json|refused\.json)-[0-9]+$`)
 })
 
-// unneededFiles lists the files that nothing needs, and the files that are not ours. The
-// caller holds the lock, so that nobody is writing one of them.
+// unneededFiles lists the files of our kinds that nothing needs, and the files of other kinds.
+// The caller holds the lock, so that nobody is writing one of them.
 func (s *Store) unneededFiles(records []Record) (unnamed, foreign []string, err error) {
 	needed := map[string]bool{}
 	for _, r := range records {
@@ -377,7 +374,7 @@ func (s *Store) Sweep() error {
 	return s.sweep(records, 0)
 }
 
-// sweep removes unneeded files that are older than minAge; 0: of any age.
+// sweep removes unneeded files that are older than minAge; 0: all unneeded files.
 func (s *Store) sweep(records []Record, minAge time.Duration) error {
 	unnamed, _, err := s.unneededFiles(records)
 	for _, path := range unnamed {
@@ -392,12 +389,11 @@ func (s *Store) sweep(records []Record, minAge time.Duration) error {
 	return err
 }
 
-// Finding is something in the store that is not as it should be.
+// Finding is a problem in the store.
 type Finding struct {
-	Name    string // of the record; empty: the finding is about no record
-	Message string // in words, with a remedy
-	// Unneeded is set for a file that only takes space: nothing is lost or damaged.
-	Unneeded bool
+	Name     string // name of the record with the problem; empty: it concerns no record
+	Message  string // the problem in words, with a remedy
+	Unneeded bool   // set for a file that only takes space: nothing is lost or damaged
 }
 
 // Verify reads every module and compares everything: the bytes with their SHA-256, the

@@ -13,11 +13,10 @@
 //	digest = "sha256:..."                         # a module, or its OCI manifest
 //	why = "stolen"
 //
-// A namespace is a repository with everything below it, or a host:
-// registry.example.org/tools holds registry.example.org/tools/weather and not
-// registry.example.org/toolsmith. "file:NAME" holds the module of that name whose
-// statement has no repository, and "file:*" any such module. "*" holds everything; it is
-// never a default.
+// A namespace is a repository with everything below it, or a host: registry.example.org/tools
+// holds registry.example.org/tools/weather and not registry.example.org/toolsmith. "file:NAME"
+// holds the module of that name whose statement has no repository, and "file:*" any such
+// module. "*" holds everything; it is never a default.
 //
 // [Parse] reads the user's file and the administrator's, and [Combine] puts them together,
 // the administrator's first. A revocation in any file counts. A publisher of a later file

@@ -14,10 +14,10 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
 
-// Limits on a file. Each signature is verified with every key.
+// Limits on a file; more is an error. Each signature is verified with every key.
 const (
-	maxKeys       = 128 // of all publishers
-	maxNamespaces = 64  // of each publisher
+	maxKeys       = 128 // keys of all publishers together
+	maxNamespaces = 64  // namespaces of each publisher
 	maxRevoked    = 4096
 	maxWhyBytes   = 256
 )
@@ -29,21 +29,20 @@ type File struct {
 	Revoked    []Revocation
 }
 
-// Publisher signs modules.
+// Publisher is a signer of modules.
 type Publisher struct {
-	// Name is 1 to 128 lower-case letters, digits and ".", "_", "-", "@", "+".
-	Name       string
+	Name       string   // 1 to 128 lower-case letters, digits and ".", "_", "-", "@", "+"
 	Namespaces []string // see the package documentation; at least one
 	Keys       []sign.PublicKey
-	Threshold  int       // number of Keys that have to sign; 0 means 1
-	Expires    time.Time // zero: never
+	Threshold  int       // number of Keys that have to sign a module; 0 means 1
+	Expires    time.Time // time after which it signs nothing new; zero: never
 }
 
-// Revocation is a key or a digest that no longer counts.
+// Revocation revokes a key or a digest: it is no longer accepted.
 type Revocation struct {
-	Key    string // an ID; empty: Digest is set
+	Key    string // the ID of a key; empty: Digest is set
 	Digest string // "sha256:HEX", of a module or an OCI manifest
-	Why    string // can be empty
+	Why    string // reason, for people; can be empty
 }
 
 // fileKeys holds every key of the file.
@@ -60,7 +59,7 @@ var fileKeys = keys.Table{
 
 var nameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]{0,127}$`) })
 
-// ValidName reports whether a publisher can have this name.
+// ValidName reports whether s may be the name of a publisher.
 func ValidName(s string) bool { return nameRE().MatchString(s) }
 
 func checkPublisherName(s string) error {
@@ -104,8 +103,8 @@ func checkWhy(s string) error {
 	return nil
 }
 
-// Parse reads a file. name is for messages. Unknown, incomplete and duplicate entries are
-// errors; several can be joined, each with its line.
+// Parse reads a file. name is its name in messages. Unknown, incomplete and duplicate entries
+// are errors; several errors are joined, each with its line.
 func Parse(name string, data []byte) (*File, error) {
 	parsed, err := fileKeys.Parse(name, data, nil)
 	if err != nil {
@@ -141,7 +140,7 @@ type reader struct {
 	keyCount       int
 }
 
-// checkUnique reports a mistake if a value of this kind was read before.
+// checkUnique reports a mistake if the file has had the same value of this kind before.
 func (r *reader) checkUnique(s keys.Setting, kind, value string) {
 	if before, twice := r.seen[kind+value]; twice {
 		r.file.Fail(s, fmt.Errorf("%s is already in %s", value, before))
@@ -198,7 +197,7 @@ func (r *reader) revocation(s keys.Setting, v *Revocation) {
 	}
 }
 
-// finish checks each table as a whole.
+// finish checks each table as a whole, and adds it to f.
 func (r *reader) finish(f *File) {
 	for i := range f.Publishers {
 		p := &f.Publishers[i]

@@ -14,25 +14,26 @@ import (
 )
 
 const (
-	// maxEvidence limits the number of signatures of all formats that are verified.
-	// Modules come with fewer.
+	// maxEvidence limits the number of signatures of a module, in all formats. A module with
+	// more is refused.
 	maxEvidence = 32
-	// maxSkew limits the time by which the clock of a signer may be ahead of ours.
+	// maxSkew limits how far the clock of a signer may be ahead of ours: a later time of
+	// signing is an error.
 	maxSkew = 5 * time.Minute
 )
 
-// Rules are the combined rules of all trust files. The zero Rules know nobody.
+// Rules are the combined rules of all trust files. The zero Rules have no publishers.
 type Rules struct {
 	publishers []publisher
 	keys       []sign.PublicKey
-	owner      map[sign.PublicKey]int // key → index of its publisher
-	revoked    map[string]revocation  // by the ID of a key, or by a digest
+	owner      map[sign.PublicKey]int // index of the publisher of each key
+	revoked    map[string]revocation  // revocations by the ID of a key, or by a digest
 }
 
 type publisher struct {
 	Publisher
 	file      string
-	fileIndex int // index of the file; the administrator's is 0
+	fileIndex int // index of the file among all; the administrator's is 0
 }
 
 type revocation struct {
@@ -46,7 +47,7 @@ func (r revocation) String() string {
 	return fmt.Sprintf("by %s: %s", r.file, r.why)
 }
 
-// Combine puts files together, the administrator's first; a nil file is missing.
+// Combine combines trust files, the administrator's first; a nil file counts as empty.
 func Combine(files ...*File) *Rules {
 	r := &Rules{owner: map[sign.PublicKey]int{}, revoked: map[string]revocation{}}
 	for place, f := range files {
@@ -75,14 +76,13 @@ func Combine(files ...*File) *Rules {
 	return r
 }
 
-// Revokes reports whether one of these key IDs and digests is revoked. It is cheap, and
-// does not verify signatures: call [Rules.Judge] to learn whether a module still has a
-// signer.
+// Revokes reports whether one of these key IDs and digests is revoked. It is cheap, and does
+// not verify signatures: call [Rules.Judge] to learn whether a module still has a signer.
 func (r *Rules) Revokes(ids ...string) bool {
 	return slices.ContainsFunc(ids, func(s string) bool { _, yes := r.revoked[s]; return yes })
 }
 
-// KnowsKey reports whether one of these IDs belongs to a publisher's key.
+// KnowsKey reports whether one of these IDs is that of a publisher's key.
 func (r *Rules) KnowsKey(ids ...string) bool {
 	return slices.ContainsFunc(r.keys, func(k sign.PublicKey) bool { return slices.Contains(ids, k.ID()) })
 }
@@ -108,13 +108,12 @@ func (r *Rules) Names() (names []string) {
 // Subject is the module whose signatures are judged. The caller found its facts itself:
 // it hashed the bytes, and followed the OCI manifest, if there is one, to the module.
 type Subject struct {
-	// Repository is HOST/REPOSITORY, the place where the module was found. Empty: it was
-	// found in a file; then a statement may name any repository in which its signer may
-	// publish.
+	// Repository is HOST/REPOSITORY, the place where the module was found. Empty: it was found
+	// in a file; then a statement may name any repository in which its signer may publish.
 	Repository     string
-	Name, Version  string // from its manifest
-	Digest         string // of its bytes, "sha256:HEX"
-	ManifestDigest string // of its OCI manifest, "sha256:HEX"; empty: there is none
+	Name, Version  string // from the module's manifest
+	Digest         string // SHA-256 of the module's bytes, "sha256:HEX"
+	ManifestDigest string // digest of its OCI manifest, "sha256:HEX"; empty: there is none
 	Fingerprint    sign.Fingerprint
 	// ManifestUnknown is set when the manifest is not known yet, because reading it would
 	// run the module. Then the name, version and fingerprint in a statement about these
@@ -133,22 +132,18 @@ type Previous struct {
 
 // Verdict is the signer of a module, with details.
 type Verdict struct {
-	// Signer is the publisher; empty: no known publisher. File is the name of the trust
-	// file with the publisher, and Namespace its entry that permits this module.
+	// Signer is the publisher; empty: no known publisher. File is the name of the trust file
+	// that lists it, and Namespace the one of its namespaces that holds this module.
 	Signer, File, Namespace string
-	// Keys are the IDs of the publisher's keys that signed, sorted.
-	Keys []string
-	// Issued is the latest time of their signatures; zero: unknown, as cosign states no
-	// time.
+	Keys                    []string // IDs of the publisher's keys that signed, sorted
+	// Issued is the latest time of the publisher's signatures; zero: unknown, as with cosign.
 	Issued time.Time
-	// Unknown are keys of no publisher that have signed something, each once. Anybody can
+	// Unknown are keys of no publisher that have signed the module, each once. Anybody can
 	// make such a key.
 	Unknown []sign.PublicKey
-	// UnknownCosign is set when cosign has signed with a key of no publisher. The key is
-	// not known.
+	// UnknownCosign is set when cosign signed with a key of no publisher, which is unknown.
 	UnknownCosign bool
-	// Unread are the forms of signatures that we cannot read, as others name them.
-	Unread []string
+	Unread        []string // names of the signature formats that we cannot read, as others write them
 }
 
 // Reason is the kind of an [Error].
@@ -157,7 +152,7 @@ type Reason string
 const (
 	Malformed     Reason = "malformed" // it cannot be read, or was damaged
 	RevokedKey    Reason = "revoked key"
-	RevokedDigest Reason = "revoked module" // of a module with any signer
+	RevokedDigest Reason = "revoked module" // the digest is revoked, whoever signed the module
 
 	// The statement, or its publisher, does not hold.
 	Expired          Reason = "expired"
@@ -171,7 +166,7 @@ const (
 	OtherName        Reason = "another name"
 	OtherVersion     Reason = "another version"
 	OtherBytes       Reason = "other bytes"
-	OtherFingerprint Reason = "another fingerprint" // of description, schema or needs
+	OtherFingerprint Reason = "another fingerprint" // of the descriptions, the schemas or the needs of its tools
 
 	// The module may not replace the previous module.
 	Stripped      Reason = "no longer signed"
@@ -203,8 +198,8 @@ func (e *Error) Error() string {
 // [*Error]: a module with a signature of something else must not be taken for an unsigned
 // one. A module that is revoked by its digest is always refused.
 //
-// now is the time when the module comes in. For a module that came in earlier, pass the
-// time of then: expiry is judged at that time. Revocations always count.
+// now is the time when the module comes in. For a module that came in earlier, pass that time:
+// expiry is judged by it. Revocations always count.
 func (r *Rules) Judge(s Subject, e sign.Evidence, now time.Time, seen Previous) (Verdict, error) {
 	digests := []string{s.Digest}
 	if s.ManifestDigest != "" {
@@ -247,14 +242,14 @@ type court struct {
 	subject Subject
 	now     time.Time
 
-	votes         map[int]*vote // by the index of the publisher
+	votes         map[int]*vote // votes by the index of the publisher
 	unknown       []sign.PublicKey
 	unknownCosign bool
 	unread        []string
-	firstError    *Error // nil: no mistake so far
+	firstError    *Error // the first mistake; nil: none so far
 }
 
-// vote holds the valid signatures of one publisher.
+// vote holds the valid signatures of a module by one publisher.
 type vote struct {
 	keys      []string // IDs
 	namespace string
@@ -307,8 +302,8 @@ func (c *court) envelope(data []byte) {
 	}
 }
 
-// compareSubject compares a statement with the subject. It returns the first difference,
-// as a reason and in words; empty: there is none.
+// compareSubject compares a statement with the subject. It returns the first difference, as a
+// reason and in words; both are empty if there is none.
 func (c *court) compareSubject(st sign.Statement) (Reason, string) {
 	s := c.subject
 	differs := func(what, signed, is string) string {
@@ -369,7 +364,7 @@ func (c *court) cosign(st sign.CosignStatement, k sign.PublicKey, err error) {
 	}
 }
 
-// count counts a signature for its publisher, if the key may sign this subject now.
+// count adds a signature by the key k to the votes, if k may sign this subject at this time.
 func (c *court) count(k sign.PublicKey, repository string, issued time.Time) {
 	i := c.rules.owner[k]
 	p, id := c.rules.publishers[i], k.ID()
@@ -405,8 +400,8 @@ func (c *court) count(k sign.PublicKey, repository string, issued time.Time) {
 	}
 }
 
-// namespace returns the longest of the publisher's namespaces that holds a module, and
-// whether there is one.
+// namespace returns the longest of the publisher's namespaces that hold a module; false: none
+// does.
 func (p Publisher) namespace(repository, name string) (string, bool) {
 	longest, found := "", false
 	for _, n := range p.Namespaces {
@@ -423,8 +418,8 @@ func (p Publisher) namespace(repository, name string) (string, bool) {
 	return longest, found
 }
 
-// verdict chooses among the publishers with enough signatures. It prefers the publisher
-// with the name previous.
+// verdict chooses among the publishers with enough signatures. It prefers the publisher with
+// the name previous, and else takes the first one.
 func (c *court) verdict(previous string) (Verdict, error) {
 	chosen := -1
 	for i, p := range c.rules.publishers {
@@ -448,8 +443,8 @@ func (c *court) verdict(previous string) (Verdict, error) {
 	return Verdict{Signer: p.Name, File: p.file, Namespace: v.namespace, Keys: v.keys, Issued: v.issued, Unknown: c.unknown}, nil
 }
 
-// checkSuccession returns an error if a module may not replace the previous module.
-// Another signer is no error: the module has to be approved like a new one.
+// checkSuccession returns an error if a module may not replace the previous one. Another
+// signer is no error: a person has to approve the module like a new one.
 func checkSuccession(s Subject, v Verdict, seen Previous) error {
 	fail := func(reason Reason, format string, args ...any) error {
 		return &Error{reason, seen.Signer, fmt.Sprintf(format, args...)}
@@ -477,5 +472,4 @@ func checkSuccession(s Subject, v Verdict, seen Previous) error {
 	return nil
 }
 
-// formatTime returns a time for people.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

@@ -15,7 +15,6 @@ import (
 // Kind is a kind of names that the editor completes.
 type Kind int
 
-// The kinds of names.
 const (
 	None         Kind = iota
 	CommandNames      // commands of the chat
@@ -25,42 +24,42 @@ const (
 )
 
 const (
-	maxListed     = 8      // rows of the list
-	maxNameBytes  = 512    // bytes of a name that is offered
-	maxCandidates = 50_000 // number of names that are looked at
+	maxListed     = 8      // rows of the list; it scrolls
+	maxNameBytes  = 512    // bytes of a name; a longer one is not offered
+	maxCandidates = 50_000 // number of names of a request; further ones are dropped
 )
 
-// completion is the list of names for the word before the cursor.
+// completion holds the list of names for the word before the cursor.
 type completion struct {
 	word         word
 	seq          int    // number of the last request for names
-	requested    string // names that the last request asked for; empty: nothing was requested yet
+	requested    string // the last request in words, to make it only once; empty: there was none
 	all          []string
-	acceptSingle bool // Tab was pressed: a single match is accepted when it arrives
+	acceptSingle bool // Tab was pressed before the names arrived: a single match is accepted
 	matches      []entry
-	selected     int  // index of the chosen match
-	moved        bool // an arrow key has chosen
+	selected     int  // index of the chosen match in matches
+	moved        bool // an arrow key has chosen the match
 	dismissed    bool // Esc was pressed: no list for this word until Tab
 }
 
-// entry is a row of the list.
+// entry is a row of the list. args and what are those of a [Command].
 type entry struct{ name, args, what string }
 
 func (l *completion) close() { *l = completion{seq: l.seq} }
 
 func (e *Editor) listed() bool { return len(e.list.matches) > 0 && !e.search.on }
 
-// word is the text that a completed name replaces.
+// word is the word before the cursor, which a completed name replaces.
 type word struct {
 	kind      Kind
-	from      int    // index of its first piece
+	from      int    // index of its first piece in the text
 	text      string // typed part of the name
-	prefix    string // text before the name: @, @" or nothing
-	shell     bool   // it is a word of a shell command
-	onlyOnTab bool   // it is completed only when Tab is pressed
+	prefix    string // text of the word before the name: @, @" or nothing
+	shell     bool   // the word is part of a shell command
+	onlyOnTab bool   // the word is completed only when Tab is pressed
 }
 
-// namesFound is the message with the names of a request.
+// namesFound is the message with the names that were requested.
 type namesFound struct {
 	seq   int
 	names []string
@@ -114,9 +113,9 @@ func (e *Editor) word() word {
 	return w
 }
 
-// complete opens or updates the list for the word before the cursor. With tab it also
-// does so for a word that is only completed on Tab, and accepts a single match. The
-// returned command requests names; nil: none are needed.
+// complete opens or updates the list for the word before the cursor. With tab it also does so
+// for a word that is only completed on Tab, and accepts a single match. The returned command
+// requests names; nil: no request is needed.
 func (e *Editor) complete(tab bool) tea.Cmd {
 	l := &e.list
 	w := e.word()
@@ -164,7 +163,7 @@ func (e *Editor) complete(tab bool) tea.Cmd {
 	}
 }
 
-// receiveNames stores the names of the last request; names of earlier ones are dropped.
+// receiveNames stores the names of the last request. It drops names of earlier requests.
 func (e *Editor) receiveNames(f namesFound) {
 	l := &e.list
 	if f.seq != l.seq || l.requested == "" {
@@ -174,7 +173,6 @@ func (e *Editor) receiveNames(f namesFound) {
 	e.filterNames()
 }
 
-// filterNames fills the list with the names that match the typed text.
 func (e *Editor) filterNames() {
 	l := &e.list
 	l.matches, l.selected, l.moved = nil, 0, false
@@ -195,10 +193,10 @@ func (e *Editor) filterNames() {
 	}
 }
 
-// ranked returns the matching names, best first. A name matches if it begins with typed.
-// Without begin it also matches, in this order, if its last part begins with typed, its
-// last part contains typed, the whole name contains typed, or its last part contains the
-// characters of typed in their order.
+// ranked returns the names that match typed, best first. A name matches if it begins with
+// typed. If begin is false, a name also matches, in this order, if its last part begins with
+// typed, if its last part contains typed, if the whole name contains typed, or if its last
+// part contains the characters of typed in their order.
 func ranked(names []string, typed string, begin bool) []string {
 	low := strings.ToLower(typed)
 	var by [5][]string
@@ -225,7 +223,6 @@ func ranked(names []string, typed string, begin bool) []string {
 	return slices.Concat(by[:]...)
 }
 
-// isSubsequence reports whether s contains the characters of part in their order.
 func isSubsequence(s, part string) bool {
 	for _, r := range part {
 		i := strings.IndexRune(s, r)
@@ -237,8 +234,7 @@ func isSubsequence(s, part string) bool {
 	return true
 }
 
-// listKey handles a key while the list is open. done is false if the key is not for the
-// list.
+// listKey handles a key while the list is open; done is false if the list ignores the key.
 func (e *Editor) listKey(name string) (cmd tea.Cmd, done bool) {
 	l := &e.list
 	switch name {
@@ -263,15 +259,14 @@ func (e *Editor) listKey(name string) (cmd tea.Cmd, done bool) {
 	return nil, true
 }
 
-// isComplete reports whether the word can stay as it is: it is a name of the list or a
-// directory, or it is empty and a name is optional.
+// isComplete reports whether the word needs no completion: it equals a name in the list, or it
+// is a directory, or it is empty. A command must equal a name.
 func (l *completion) isComplete() bool {
 	text := l.word.text
 	return l.word.kind != CommandNames && (text == "" || strings.HasSuffix(text, "/")) ||
 		slices.ContainsFunc(l.matches, func(f entry) bool { return strings.TrimSuffix(f.name, "/") == text })
 }
 
-// accept replaces the word by the chosen name.
 func (e *Editor) accept() {
 	l := &e.list
 	w, f := l.word, l.matches[l.selected]

@@ -1,6 +1,5 @@
-// Package editor is the input line of the chat: a component for bubbletea that edits a
-// prompt of several lines, keeps a history, inserts a paste in one step and completes
-// names.
+// Package editor is the input line of the chat: a component for bubbletea that edits a prompt
+// of several lines, keeps a history, inserts a paste in one step and completes names.
 //
 // The text is a list of pieces. The cursor moves over a piece in one step. A piece is a
 // character with its marks, a tab, the end of a line, an invisible character (the screen
@@ -21,30 +20,28 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// The limits of a prompt.
+// Limits of a prompt.
 const (
-	MaxBytes = 1 << 20 // bytes of a prompt
+	MaxBytes = 1 << 20 // bytes of a prompt; more text is refused, with a notice
 
 	maxShown   = 20_000        // characters on the screen; longer text is folded: only its size is shown
 	foldLines  = 5             // lines of a paste; a longer one is folded
 	foldChars  = 1000          // characters of a paste; a longer one is folded
-	maxRows    = 10            // rows of text on the screen; the text scrolls
-	maxUndo    = 100           // steps of undo,
-	undoPieces = 10 * maxShown // and pieces that all steps keep together
-	maxPastes  = 20            // folded pastes that stay folded when a prompt comes back from the history
-	minColumns = 2             // columns for text, enough for a wide character
+	maxRows    = 10            // rows of text on the screen; longer text scrolls
+	maxUndo    = 100           // steps of undo; the oldest are forgotten
+	undoPieces = 10 * maxShown // pieces in all steps of undo together; more than these are forgotten, too
+	maxPastes  = 20            // number of pastes that are folded again when a prompt comes back from the history
+	minColumns = 2             // least number of columns for text: enough for a wide character
 )
 
 // Options configure an editor. The zero value works.
 type Options struct {
-	// History is the path of the history file. Empty: the history is kept in memory only.
-	History string
-	// Commands are the commands of the chat.
+	History  string // path of the history file; empty: the history is kept in memory only
 	Commands []Command
 	// Complete returns the names of a kind that could follow prefix. For paths it returns
-	// names in or below the directory at the beginning of prefix. bubbletea runs it in
-	// several goroutines. It is called for the first character of a name, and again when
-	// the directory changes.
+	// names in or below the directory at the beginning of prefix. Several goroutines may call
+	// it. The editor calls it for the first character of a name, and again when the directory
+	// changes.
 	Complete func(kind Kind, prefix string) []string
 	Color    bool
 	// Redact removes secrets from an entry before it is added to the history; nil keeps
@@ -57,25 +54,25 @@ type Command struct {
 	Name string // name with its slash
 	Args string
 	What string
-	Arg  Kind // kind of the names that Tab completes after the command
+	Arg  Kind // kind of the argument, for completion after the command
 }
 
-// Editor is a prompt that is being typed. Only one goroutine may use it: the one that
-// runs Update and View.
+// Editor is a prompt that a person types. Only one goroutine may use it: the one that runs
+// Update and View.
 type Editor struct {
 	opts   Options
-	widths ansi.Method // bubbletea's way to measure characters
+	widths ansi.Method // the way in which bubbletea counts columns
 
 	text []piece // never changed in place, because undo keeps old slices
 	at   int     // the cursor is before this piece
 
 	undo       []state
-	lastAction action // action of the previous key
+	lastAction action // action of the last key
 	killed     []piece
-	goal       int // column that Up and Down keep to; -1: the column of the cursor
+	goal       int // column that Up and Down try to keep; -1: the present column of the cursor
 	notice     string
 
-	pastes  []string // texts of the folded pastes
+	pastes  []string // texts of folded pastes, for folding them again
 	history history
 	recall  recall
 	search  search
@@ -92,7 +89,7 @@ type state struct {
 	at   int
 }
 
-// action is the kind of a key's effect, as far as the next key depends on it.
+// action is the kind of the last key, as far as the effect of the next key depends on it.
 type action int
 
 const (
@@ -127,8 +124,8 @@ func (e *Editor) SetValue(text string) {
 // it, and the caller must pass them to [Editor.Update].
 func (e *Editor) HasPopup() bool { return e.search.on || e.listed() }
 
-// textStart returns the index of the first piece of the visible text: 1 after the sign
-// "!" of a shell command, otherwise 0.
+// textStart returns the index of the first piece after the sign "!" of a shell command: 1, or
+// 0 if there is no sign.
 func (e *Editor) textStart() int {
 	if len(e.text) > 0 && e.text[0].text == "!" {
 		return 1
@@ -136,8 +133,8 @@ func (e *Editor) textStart() int {
 	return 0
 }
 
-// Update handles a message. The caller runs the returned command. If the person has sent
-// the prompt, ok is true, submitted is its text, and the editor is empty.
+// Update handles a message. The caller runs the returned command. ok is true if the person has
+// sent the prompt; then submitted is its text, and the editor is empty.
 func (e *Editor) Update(msg tea.Msg) (cmd tea.Cmd, submitted string, ok bool) {
 	switch msg := msg.(type) {
 	case tea.ModeReportMsg:
@@ -156,7 +153,7 @@ func (e *Editor) Update(msg tea.Msg) (cmd tea.Cmd, submitted string, ok bool) {
 	return nil, "", false
 }
 
-// measure sets how characters are measured.
+// measure sets the way in which columns are counted, and counts those of the text again.
 func (e *Editor) measure(widths ansi.Method) {
 	e.widths, e.rows = widths, nil
 	e.text = slices.Clone(e.text)
@@ -167,7 +164,6 @@ func (e *Editor) measure(widths ansi.Method) {
 	}
 }
 
-// key handles a pressed key.
 func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool) {
 	name := k.Keystroke()
 	if k.Text != "" {
@@ -266,13 +262,12 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 	return nil, "", false
 }
 
-// move moves the cursor to a piece.
 func (e *Editor) move(at int) {
 	e.at = min(max(at, e.textStart()), len(e.text))
 }
 
-// replace replaces pieces and moves the cursor behind the new ones. This is one step of
-// undo.
+// replace replaces the pieces from up to to, and moves the cursor behind the new ones. It is
+// one step of undo.
 func (e *Editor) replace(from, to int, with []piece) {
 	if from == to && len(with) == 0 {
 		return
@@ -299,7 +294,6 @@ func (e *Editor) pushUndo() {
 	}
 }
 
-// undoStep undoes one step.
 func (e *Editor) undoStep() {
 	if n := len(e.undo); n > 0 {
 		e.text, e.at, e.undo, e.rows = e.undo[n-1].text, e.undo[n-1].at, e.undo[:n-1], nil
@@ -326,14 +320,13 @@ func (e *Editor) insertTyped(text string, before action) {
 	e.splice(from, e.at, e.pieces(text))
 }
 
-// insert inserts text at the cursor.
 func (e *Editor) insert(text string) {
 	if e.hasRoom(len(text)) {
 		e.replace(e.at, e.at, e.pieces(text))
 	}
 }
 
-// hasRoom reports whether more bytes fit. If not, it shows a notice.
+// hasRoom reports whether more further bytes fit into the prompt. If not, it shows a notice.
 func (e *Editor) hasRoom(more int) bool {
 	size := 0
 	for _, p := range e.text {
@@ -346,8 +339,7 @@ func (e *Editor) hasRoom(more int) bool {
 	return true
 }
 
-// paste inserts pasted text. It never sends the prompt, even if the text ends with a line
-// end.
+// paste inserts pasted text. It never sends the prompt, even if the text ends with a line end.
 func (e *Editor) paste(text string) {
 	text = strings.ToValidUTF8(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "�")
 	if text == "" || !e.hasRoom(len(text)) {
@@ -366,7 +358,7 @@ func (e *Editor) paste(text string) {
 	e.replace(e.at, e.at, []piece{foldText("pasted", text, e.text)})
 }
 
-// load splits a text that comes back from elsewhere into pieces, with its pastes folded.
+// load splits a text from the history or the caller into pieces, and folds its pastes.
 func (e *Editor) load(text string) (out []piece) {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "�")
 	for text != "" {
@@ -389,8 +381,8 @@ func (e *Editor) load(text string) (out []piece) {
 	return out
 }
 
-// kill deletes pieces and keeps them for Ctrl-Y. Pieces of consecutive kills are kept
-// together.
+// kill deletes pieces and stores them for Ctrl-Y. The pieces of consecutive kills are stored
+// together. before is the action of the last key.
 func (e *Editor) kill(from, to int, before action) {
 	if from == to {
 		return
@@ -435,8 +427,8 @@ func (e *Editor) submit() (text string, ok bool) {
 	return text, true
 }
 
-// vertical moves the cursor one row up or down. From the first or last row it moves
-// through the history.
+// vertical moves the cursor by rows, up or down (by is -1 or 1). From the first or last row it
+// moves through the history.
 func (e *Editor) vertical(by int) {
 	rows := e.layout()
 	at := rowOf(rows, e.at)
@@ -460,7 +452,7 @@ func (e *Editor) vertical(by int) {
 	}
 }
 
-// width returns the number of columns of pieces in one row.
+// width returns the number of columns that the pieces from up to to take in a row.
 func (e *Editor) width(from, to int) (columns int) {
 	for _, p := range e.text[from:to] {
 		columns += min(p.cols, e.columns)
@@ -520,7 +512,6 @@ func (e *Editor) View(width, limit int) string {
 	return strings.Join(out, "\n")
 }
 
-// show returns a row of text for the screen.
 func (e *Editor) show(r row) string {
 	var b strings.Builder
 	for _, p := range e.text[r.from:r.to] {
@@ -540,7 +531,7 @@ func (e *Editor) style(style, text string) string {
 	return terminal.Style(e.opts.Color, style, text)
 }
 
-// below returns the rows below the text, at most limit.
+// below returns at most limit rows below the text: the list, the search or the notice.
 func (e *Editor) below(width, limit int) []string {
 	switch {
 	case limit < 1:

@@ -16,18 +16,17 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// The limits of the history, in the file and in memory.
+// Limits of the history, in the file and in memory.
 const (
-	maxEntries      = 1000     // number of prompts
-	maxEntryBytes   = 64 << 10 // bytes of a line of the file; a longer prompt is kept in memory only
+	maxEntries      = 1000     // number of prompts; the oldest are dropped
+	maxEntryBytes   = 64 << 10 // bytes of a line of the file; a longer prompt is only kept in memory
 	maxHistoryBytes = 4 << 20  // bytes of the file that are read; a larger file is shortened
 )
 
-// history holds the prompts of the past, the newest last. The file has one JSON string
-// per line. Several chats may append to it at once. Lines that cannot be read are
-// skipped.
+// history holds the earlier prompts, the newest last. The file has one JSON string per line.
+// Several chats may append to it at once. Lines that cannot be read are skipped.
 type history struct {
-	path    string // empty: the history is kept in memory only
+	path    string // the file has been read
 	loaded  bool
 	entries []string
 }
@@ -67,7 +66,7 @@ func (h *history) read() []string {
 	return entries
 }
 
-// tail reads the end of a file, from the beginning of a line.
+// tail reads the last maxHistoryBytes of a file, from the beginning of a line.
 func tail(f *os.File) ([]byte, error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -81,8 +80,7 @@ func tail(f *os.File) ([]byte, error) {
 	return data, err
 }
 
-// open opens a regular file. It returns an error for anything else, such as a pipe, which
-// would block.
+// open opens a regular file. Anything else is an error: opening a pipe would block.
 func open(path string, flag int) (*os.File, error) {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
@@ -114,13 +112,13 @@ func (h *history) add(prompt string) error {
 	return nil
 }
 
-// lockTimeout limits the wait for another chat that shortens the file. Shortening takes
-// some milliseconds.
+// lockTimeout limits the wait for another chat that shortens the file, which takes some
+// milliseconds. After it, the prompt is not written to the file.
 const lockTimeout = 10 * time.Second
 
-// append appends one line, and returns the size of the file before. Several chats can
-// append at once, because each line is one write; the lock keeps them from writing to a
-// file that is being replaced.
+// append appends one line to the file, and returns the size of the file before. Several chats
+// can append at once, because each line is one write; a lock keeps them from writing to a file
+// that is being replaced.
 func (h *history) append(line []byte) (size int64, _ error) {
 	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
 		return 0, err
@@ -153,8 +151,7 @@ func (h *history) append(line []byte) (size int64, _ error) {
 	return st.Size(), nil
 }
 
-// shorten replaces the file by one with its newest prompts, which is at most half as long
-// as the limit.
+// shorten keeps only the newest prompts in the file, in at most half of maxHistoryBytes.
 func (h *history) shorten() error {
 	lock := flock.New(h.path+".lock", flock.SetPermissions(0o600))
 	if ok, err := lock.TryLock(); err != nil || !ok {

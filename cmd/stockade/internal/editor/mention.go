@@ -5,13 +5,13 @@ import (
 	"unicode"
 )
 
-// OpensMention reports whether an @ behind this character begins a path. The @ of
+// OpensMention reports whether an @ after the character before begins a path. The @ of
 // mail@example.org does not.
 func OpensMention(before rune) bool {
 	return unicode.IsSpace(before) || strings.ContainsRune("([{\"'`", before)
 }
 
-// quoteMention returns a path as it stands behind an @.
+// quoteMention returns a path in the form that it has after an @.
 func quoteMention(path string) string {
 	if strings.ContainsFunc(path, unicode.IsSpace) {
 		return `"` + path + `"`
@@ -19,7 +19,7 @@ func quoteMention(path string) string {
 	return path
 }
 
-// typeable reports whether a prompt can contain the name.
+// typeable reports whether a person can type the name into a prompt.
 func typeable(name string) bool {
 	return name != "" && len(name) <= maxNameBytes && !strings.Contains(name, `"`) && !strings.ContainsFunc(name, unicode.IsControl)
 }

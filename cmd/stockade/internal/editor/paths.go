@@ -13,19 +13,19 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// The limits of a walk: directory entries, bytes of one .gitignore, and rules.
+// Limits of a walk: directory entries, after which it ends; bytes of a .gitignore file and
+// rules, of which the rest is ignored.
 const (
 	maxWalked      = 20_000
 	maxIgnoreBytes = 64 << 10
 	maxIgnoreRules = 500
 )
 
-// Files returns paths below dir that begin with the directory part of prefix, for
-// completing prefix. Paths near that directory come first, have slashes, and end with a
-// slash if they are directories. Files looks at no more than 20,000 entries and does not
-// follow links. It leaves out .git, files that .gitignore files in dir exclude, and
-// entries that cannot be read. It also leaves out hidden files, unless the last part of
-// prefix begins with a dot.
+// Files returns paths below dir that begin with the directory part of prefix, for completing
+// prefix. Paths near that directory come first, have slashes, and end with a slash if they are
+// directories. Files looks at no more than 20,000 entries and does not follow links. It leaves
+// out .git, files that .gitignore files in dir exclude, and entries that cannot be read. It
+// also leaves out hidden files, unless the last part of prefix begins with a dot.
 func Files(dir, prefix string) []string {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -42,9 +42,9 @@ func Files(dir, prefix string) []string {
 }
 
 type walk struct {
-	fsys       fs.FS // a root: it refuses paths outside of it, even through links
+	fsys       fs.FS // a root, which refuses paths that lead outside, even through links
 	hidden     bool  // hidden files are included
-	maxEntries int   // number of entries to look at
+	maxEntries int   // number of entries after which the walk ends
 }
 
 // pendingDir is a directory that has not been listed yet.
@@ -93,7 +93,7 @@ func (w walk) files(start string) (out []string) {
 	return out
 }
 
-// list returns at most limit entries of a directory, sorted by name.
+// list returns the first entries of a directory, at most limit, sorted by name.
 func (w walk) list(dir string, limit int) []fs.DirEntry {
 	f, err := w.fsys.Open(dir)
 	if err != nil {
@@ -111,11 +111,11 @@ func (w walk) list(dir string, limit int) []fs.DirEntry {
 
 // rule is a line of a .gitignore file.
 type rule struct {
-	dir      string // directory of the file
-	pattern  string // pattern of doublestar
-	literal  bool   // the pattern is compared with the last part of a name
+	dir      string // directory of the .gitignore file
+	pattern  string // pattern as doublestar takes it
+	literal  bool   // the pattern has no wildcard and is compared with the last part of a name
 	dirsOnly bool   // the rule applies to directories only
-	negated  bool   // the line begins with !
+	negated  bool   // the line begins with !: the rule includes again
 }
 
 func (w walk) rules(dir string) (out []rule) {
@@ -154,7 +154,8 @@ func (w walk) rules(dir string) (out []rule) {
 	return out
 }
 
-// isIgnored reports whether the last matching rule excludes a name.
+// isIgnored reports whether the last rule that matches a name excludes it. dir: it is a
+// directory.
 func isIgnored(rules []rule, name string, dir bool) bool {
 	for _, r := range slices.Backward(rules) {
 		if r.dirsOnly && !dir {

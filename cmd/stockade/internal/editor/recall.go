@@ -8,16 +8,16 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// recall is a walk through the history with Up and Down.
+// recall is the state of walking through the history with Up and Down.
 type recall struct {
-	on      bool     // set until the text is changed
+	on      bool     // the walk is going on: the text was not changed since the first Up
 	entries []string // prompts that begin with the typed text, the newest last
 	at      int
-	draft   state // state before the walk, restored behind the newest prompt
+	draft   state // state of the editor before the walk, restored by Down after the newest prompt
 }
 
-// walkHistory shows an older or a newer prompt: one that begins with the typed text, or
-// any if there is none.
+// walkHistory shows the next older or newer prompt that begins with the typed text (any prompt
+// if nothing was typed).
 func (e *Editor) walkHistory(by int) {
 	if !e.recall.on {
 		all := e.history.all()
@@ -49,8 +49,8 @@ func (e *Editor) walkHistory(by int) {
 type search struct {
 	on    bool
 	query string
-	at    int    // index of the prompt shown; number of prompts: none yet
-	says  string // reason why nothing else was found
+	at    int    // index of the prompt shown; the number of prompts: none yet
+	says  string // notice why no other prompt was found; empty: one was found
 	draft state
 }
 
@@ -58,8 +58,8 @@ func (e *Editor) startSearch() {
 	e.search = search{on: true, at: len(e.history.all()), draft: state{e.text, e.at}}
 }
 
-// searchKey handles a key while a search is open. It returns false if the key ends the
-// search and applies to the prompt that was found.
+// searchKey handles a key while a search is open. It returns false if the key ends the search;
+// the caller then handles the key, with the found prompt as the text.
 func (e *Editor) searchKey(name, text string) bool {
 	s := &e.search
 	switch name {
@@ -87,16 +87,16 @@ func (e *Editor) searchKey(name, text string) bool {
 	return true
 }
 
-// endSearch keeps the prompt that was found as the text. Undo restores the text before.
+// endSearch ends the search and makes the found prompt the text. Undo restores the old text.
 func (e *Editor) endSearch() {
 	e.search.on, e.recall.on = false, false
 	e.undo = append(e.undo, e.search.draft)
 	e.lastAction = otherAction
 }
 
-// find shows the newest prompt that contains the query, from index from downwards. If
-// there is none, the prompt shown stays if it contains the query; otherwise none becomes
-// the notice.
+// find shows the newest prompt that contains the query, starting with index from and going to
+// older ones. If there is none, none becomes the notice; then the prompt shown stays if it
+// contains the query, and otherwise the text from before the search comes back.
 func (e *Editor) find(from int, none string) {
 	s, all := &e.search, e.history.all()
 	s.says = ""
@@ -134,7 +134,7 @@ func (s *search) view(e *Editor, width int) string {
 	return e.style(terminal.Dim, s.sign(width)) + s.shown(e, width) + e.style(terminal.Dim, e.widths.Truncate(says, room, "…"))
 }
 
-// shown returns the end of the query, as much as fits.
+// shown returns the end of the query, as much as fits into width columns.
 func (s *search) shown(e *Editor, width int) string {
 	line := terminal.Line(s.query)
 	if more := e.widths.StringWidth(line) - max(width-len(s.sign(width))-1, 1); more > 0 {
@@ -143,7 +143,6 @@ func (s *search) shown(e *Editor, width int) string {
 	return line
 }
 
-// column returns the column of the cursor.
 func (s *search) column(e *Editor, width int) int {
 	return len(s.sign(width)) + e.widths.StringWidth(s.shown(e, width))
 }

@@ -19,7 +19,7 @@ type piece struct {
 	text   string // text to send
 	show   string // visible text for the screen
 	cols   int    // columns on the screen
-	pasted int    // number of the folded paste; 0: it is not one
+	pasted int    // number of the folded paste, from 1; 0: the piece is no folded paste
 }
 
 func (p piece) blank() bool {
@@ -34,7 +34,7 @@ func last(s string) rune  { r, _ := utf8.DecodeLastRuneInString(s); return r }
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
 // pieces splits a text into pieces. A character that a terminal would not show as it is
-// has its code in show.
+// becomes a piece whose show is its code.
 func (e *Editor) pieces(text string) []piece {
 	out := make([]piece, 0, len(text))
 	for text != "" {
@@ -60,7 +60,8 @@ func (e *Editor) pieces(text string) []piece {
 	return out
 }
 
-// foldText returns a long text as one piece that shows its size.
+// foldText returns a long text as a single piece that shows the size of the text. verb says
+// how the text came in. among are other pieces: the text gets a number that none of them has.
 func foldText(verb, text string, among []piece) piece {
 	n := 1
 	for _, p := range among {
@@ -82,7 +83,7 @@ func foldText(verb, text string, among []piece) piece {
 
 func countLines(text string) int { return strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1 }
 
-// join returns the text of pieces.
+// join returns the text to send of some pieces.
 func join(pieces []piece) string {
 	var b strings.Builder
 	for _, p := range pieces {
@@ -91,10 +92,11 @@ func join(pieces []piece) string {
 	return b.String()
 }
 
-// row is a range of pieces in one row of the screen.
+// row is the range of pieces in one row of the screen; to is after the last one.
 type row struct{ from, to int }
 
-// layout breaks the text into rows of at most so many columns, after a blank if possible.
+// layout breaks the pieces from index from on into rows of at most columns columns, after a
+// blank if possible.
 func layout(text []piece, from, columns int) (rows []row) {
 	r, used, blank := row{from, from}, 0, -1 // blank: index behind the last blank of the row
 	for i := from; i < len(text); i++ {
@@ -123,7 +125,7 @@ func layout(text []piece, from, columns int) (rows []row) {
 	return append(rows, row{r.from, len(text)})
 }
 
-// rowOf returns the row of the cursor.
+// rowOf returns the index of the row with the piece at.
 func rowOf(rows []row, at int) int {
 	for i := len(rows) - 1; i > 0; i-- {
 		if at >= rows[i].from {
@@ -133,7 +135,7 @@ func rowOf(rows []row, at int) int {
 	return 0
 }
 
-// lineStart returns the first piece of the line at the cursor.
+// lineStart returns the index of the first piece in the line of the piece at.
 func (e *Editor) lineStart(at int) int {
 	for at > e.textStart() && !e.text[at-1].isEnd() {
 		at--
@@ -148,8 +150,8 @@ func (e *Editor) lineEnd(at int) int {
 	return at
 }
 
-// wordLeft returns the first piece of the word that ends before at. A word consists of
-// pieces for which is returns true; a folded paste is a word by itself.
+// wordLeft returns the index of the first piece of the word that ends before at. A word
+// consists of pieces for which is returns true; a folded paste is a word by itself.
 func (e *Editor) wordLeft(at int, is func(piece) bool) int {
 	for at > e.textStart() && !is(e.text[at-1]) {
 		at--

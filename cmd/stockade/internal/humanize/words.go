@@ -89,7 +89,7 @@ func Clip(s string, n int) string {
 }
 
 // ToolName returns the name of a tool for a row of ours. A name that no tool can have is
-// quoted in ASCII, at most 60 characters of it.
+// quoted in ASCII, cut to 60 characters.
 func ToolName(name string) string {
 	const most = 60
 	if tool.ValidName(name) {

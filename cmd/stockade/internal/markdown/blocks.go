@@ -6,9 +6,9 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// readLine reads a line, or a part of a line that is too long (whole is false), and
-// finishes the blocks that end with it. It finds blocks as CommonMark does, except for
-// HTML, which is text here, and references, which a stream cannot resolve.
+// readLine reads a line, or a part of a line that is too long (whole is false), and finishes
+// the blocks that end there. It finds blocks as CommonMark does. HTML is text here, and
+// references are, too, because a stream cannot resolve them.
 func (s *Stream) readLine(raw string, whole bool) {
 	text := untab(terminal.Visible(raw))
 	if s.midLine { // the line continues where the last part ended
@@ -61,8 +61,8 @@ func (s *Stream) block(rest string) {
 	}
 }
 
-// continues reports whether a line belongs to a container. inside is the line without the
-// container's marks.
+// continues reports whether a line belongs to a container that is open. inside is the line
+// without the container's marks.
 func (c container) continues(text string) (inside string, ok bool) {
 	n := indent(text)
 	switch {
@@ -79,7 +79,7 @@ func (c container) continues(text string) (inside string, ok bool) {
 	return "", false
 }
 
-// open opens the containers that a line begins, and returns the rest of the line.
+// open opens the containers that begin in a line, and returns the rest of the line.
 func (s *Stream) open(text string) string {
 	for len(s.containers) < maxDepth {
 		n := indent(text)
@@ -116,7 +116,7 @@ func (s *Stream) open(text string) string {
 	return text
 }
 
-// leaf reads the text of a line inside its containers.
+// leaf reads the part of a line after the marks of its containers.
 func (s *Stream) leaf(rest string) {
 	n := indent(rest)
 	text := rest[n:]
@@ -157,7 +157,7 @@ func (s *Stream) leaf(rest string) {
 }
 
 // addPara adds a line to the open paragraph or table. A paragraph that is too long is
-// finished; the rest of a table gets the head of the table again.
+// finished. A table that is too long is finished, too, and its rest begins with the same head.
 func (s *Stream) addPara(text string) {
 	s.para = append(s.para, text)
 	s.paraBytes += len(text) + 1
@@ -187,13 +187,14 @@ func beginsBlock(text string) bool {
 	return listed || fenced || text[n] == '>' || isHeading(text[n:]) || isRule(text[n:])
 }
 
-// interrupts reports whether a list item may begin inside a paragraph. It must not be
-// empty, and its number must be 1: another number often belongs to a sentence.
+// interrupts reports whether a list item with this marker and text may begin inside a
+// paragraph. It must not be empty, and its number must be 1: another number often belongs to a
+// sentence.
 func interrupts(text, marker string) bool {
 	return len(strings.TrimSpace(text)) > len(marker) && (len(marker) == 1 || marker[:len(marker)-1] == "1")
 }
 
-// listMarker returns the marker of a list item: -, +, *, 1. or 1).
+// listMarker returns the marker at the beginning of a list item: -, +, *, 1. or 1).
 func listMarker(text string) (marker string, ok bool) {
 	digits := 0
 	for digits < len(text) && text[digits] >= '0' && text[digits] <= '9' {
@@ -209,8 +210,7 @@ func listMarker(text string) (marker string, ok bool) {
 	return marker, len(text) == len(marker) || text[len(marker)] == ' '
 }
 
-// isHeading reports whether a line begins with one to six # and a blank, or has nothing
-// behind them.
+// isHeading reports whether a line begins with one to six # before a blank or its end.
 func isHeading(text string) bool {
 	level := 0
 	for level < len(text) && text[level] == '#' {
@@ -237,23 +237,23 @@ func isRule(text string) bool {
 	return count >= 3
 }
 
-// isUnderline reports whether a line consists of = or -, which turns the paragraph above
-// into a heading.
+// isUnderline reports whether a line consists of = or - only, which makes a heading of the
+// paragraph above.
 func isUnderline(text string) bool {
 	bare := strings.TrimRight(text, " ")
 	return bare != "" && (strings.Trim(bare, "=") == "" || strings.Trim(bare, "-") == "")
 }
 
-// isDelimiter reports whether a line can be the second line of a table.
+// isDelimiter reports whether a line can be the second line of a table, such as |---|---|.
 func isDelimiter(text string) bool {
 	return strings.Contains(text, "-") && strings.Contains(text, "|") && strings.Trim(text, "|-: ") == ""
 }
 
 func indent(text string) int { return len(text) - len(strings.TrimLeft(text, " ")) }
 
-// untab replaces tabs by blanks. A tab at the beginning of the line becomes four blanks,
-// which keeps the steps of code inside containers. Other tabs go to the next multiple of
-// four columns.
+// untab replaces tabs by blanks. A tab at the beginning of the line becomes four blanks, which
+// keeps the levels of code inside containers. Other tabs lead to the next multiple of four
+// columns.
 func untab(text string) string {
 	if !strings.Contains(text, "\t") {
 		return text

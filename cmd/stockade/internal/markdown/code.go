@@ -2,15 +2,15 @@ package markdown
 
 import "strings"
 
-// fence is an open block of code.
+// fence is an open block of code between lines of ``` or ~~~.
 type fence struct {
 	mark     byte
 	length   int       // number of opening marks
 	indent   int       // columns before the marks
 	info     string    // text after the marks, if it is more than a language
-	language *language // nil: the code has no colours
-	closer   string    // end of the open comment or text of several lines; empty: none is open
-	style    style     // style of that comment or text
+	language *language // language of the code; nil: the code has no colours
+	closer   string    // end mark of the open comment or string literal of several lines; empty: none is open
+	style    style     // style of that comment or string literal
 }
 
 // openFence reads a line that opens a block of code. It returns false for other lines.
@@ -32,14 +32,13 @@ func openFence(line string) (*fence, bool) {
 	return f, true
 }
 
-// closes reports whether a line closes the block.
 func (f *fence) closes(line string) bool {
 	n := indent(line)
 	text := strings.TrimRight(line[n:], " ")
 	return n < 4 && len(text) >= f.length && strings.Trim(text, string(f.mark)) == ""
 }
 
-// code reads a line of the open block.
+// code renders a line of the open block of code.
 func (s *Stream) code(text string) {
 	f := s.fence
 	if f.closes(text) {
@@ -54,8 +53,8 @@ func (s *Stream) code(text string) {
 	s.emit(s.wrapCode(f.scan(text))...)
 }
 
-// scan returns a line of code with its colours. It takes time proportional to the line for
-// any text: it looks only once for the end of a quotation mark that is never closed.
+// scan returns a line of code with its colours. The time is proportional to the length of any
+// line: scan searches only once for the end of a quotation mark that is never closed.
 func (f *fence) scan(text string) (runs []run) {
 	l := f.language
 	if text != "" && f.closer == "" {
@@ -115,8 +114,7 @@ func (f *fence) scan(text string) (runs []run) {
 	return runs
 }
 
-// quotedLen returns the length of the quoted text that begins the line; 0: it is not
-// closed.
+// quotedLen returns the length of the string literal that begins text; 0: it is not closed.
 func quotedLen(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -129,13 +127,13 @@ func quotedLen(text string) int {
 	return 0
 }
 
-// isWord reports whether a byte belongs to a word. All characters outside ASCII do.
+// isWord reports whether a byte belongs to a word, like every byte outside ASCII.
 func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// wordLen returns the length of the word that begins the text. The characters of others
-// belong to words, too.
+// wordLen returns the length of the word at the beginning of text. The characters in others
+// also belong to words.
 func wordLen(text, others string) int {
 	for i := range len(text) {
 		if !isWord(text[i]) && strings.IndexByte(others, text[i]) < 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// newParser returns a parser of one paragraph or table. It does not parse HTML, which
-// keeps text like Vec<String>, or references.
+// newParser returns a parser for one paragraph or, with tables, one table. It parses neither
+// HTML, so that text like Vec<String> stays, nor references.
 func newParser(tables bool) parser.Parser {
 	options := []parser.Option{
 		parser.WithBlockParsers(util.Prioritized(parser.NewParagraphParser(), 1000)),
@@ -42,7 +42,7 @@ var (
 	withoutTables = sync.OnceValue(func() parser.Parser { return newParser(false) })
 )
 
-// paragraph finishes a paragraph. Some of its lines may be a table.
+// paragraph renders a finished paragraph. Some of its lines may be a table.
 func (s *Stream) paragraph(lines []string) {
 	p := withTables()
 	for _, l := range lines {
@@ -66,7 +66,7 @@ func (s *Stream) paragraph(lines []string) {
 	}
 }
 
-// heading finishes a heading, with empty rows around it.
+// heading renders a heading, with an empty row before and after it.
 func (s *Stream) heading(level int, source string) {
 	s.separate()
 	in := s.inline([]byte(source))
@@ -88,15 +88,15 @@ func (s *Stream) heading(level int, source string) {
 // inliner turns the content of a paragraph into runs.
 type inliner struct {
 	source  []byte
-	marks   bool // the Markdown marks of the text are kept
+	marks   bool // the Markdown marks are shown as well
 	runs    []run
 	escaper terminal.Escaper
 }
 
 func (s *Stream) inline(source []byte) *inliner { return &inliner{source: source, marks: !s.o.Color} }
 
-// add adds text and makes it visible again: after the Markdown marks between them are
-// gone, several accents may follow a letter.
+// add adds text and makes it visible once more: without the Markdown marks between them,
+// several accents may now follow one letter.
 func (in *inliner) add(text string, st style) {
 	if text != "" {
 		in.runs = append(in.runs, run{in.escaper.Visible(text), st})
@@ -149,7 +149,7 @@ func (in *inliner) node(n ast.Node, st style) {
 	}
 }
 
-// target shows the target of a link, unless the text of the link is the same.
+// target adds the target of a link, unless the shown text of the link is the same.
 func (in *inliner) target(shown string, destination, title []byte, st style) {
 	where := terminal.Line(string(destination))
 	if shown != where {
@@ -165,8 +165,7 @@ func (in *inliner) target(shown string, destination, title []byte, st style) {
 	}
 }
 
-// code adds a span of code. Without colours it has backquotes around it: as many as the
-// text requires.
+// code adds a code span. Without colours it has as many backquotes as the text requires.
 func (in *inliner) code(text string, st style) {
 	mark := ""
 	if in.marks {
@@ -176,7 +175,6 @@ func (in *inliner) code(text string, st style) {
 	in.add(mark+text+mark, st)
 }
 
-// plain returns the text of a span of code.
 func (in *inliner) plain(n ast.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
@@ -195,13 +193,13 @@ func textOf(runs []run) string {
 	return b.String()
 }
 
-// escapePattern matches text that stands for another character.
+// escapePattern matches an escape or an entity, which stands for another character.
 var escapePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\\\\[!-/:-@[-`{-~]|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});|<br ?/?>")
 })
 
-// unescape decodes escapes and entities whose character is visible. It turns <br>, the
-// only line end in a table, into a line end.
+// unescape decodes escapes and entities that stand for a visible character. It turns <br>,
+// which is the only way to break a line in a table, into a line end.
 func unescape(source []byte) string {
 	return escapePattern().ReplaceAllStringFunc(string(source), func(m string) string {
 		switch m[0] {

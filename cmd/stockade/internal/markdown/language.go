@@ -6,23 +6,23 @@ import (
 )
 
 // language describes the syntax of a programming language, as far as colours need it:
-// comments, texts, numbers and keywords.
+// comments, string literals, numbers and keywords.
 type language struct {
-	line    []string        // beginnings of comments that end with the line
-	blocks  []block         // comments and texts that may span several lines
-	quotes  string          // quotation marks of texts within a line
+	line    []string        // marks that begin a comment up to the end of the line
+	blocks  []block         // comments and string literals that may span several lines
+	quotes  string          // quotation marks of string literals within a line
 	words   map[string]bool // keywords; in lower case if anyCase is set
 	anyCase bool            // keywords are matched in any case
-	first   map[byte]style  // styles of whole lines, by their first character
+	first   map[byte]style  // style of a whole line, by its first character
 }
 
-// block is a comment or a text that may span several lines.
+// block is a comment or a string literal that may span several lines.
 type block struct { // the block ends at end
 	begin, end string
 	style      style
 }
 
-// isComment reports whether the rest of a line is a comment.
+// isComment reports whether the rest of a line, from the index at on, is a comment.
 func (l *language) isComment(text string, at int) bool {
 	for _, mark := range l.line {
 		// In a shell and in links, a # inside a word does not begin a comment.
@@ -33,7 +33,7 @@ func (l *language) isComment(text string, at int) bool {
 	return false
 }
 
-// blockAt returns the block that begins the text.
+// blockAt returns the block that begins at the beginning of text; false: there is none.
 func (l *language) blockAt(text string) (block, bool) {
 	for _, b := range l.blocks {
 		if strings.HasPrefix(text, b.begin) {
@@ -51,8 +51,8 @@ func set(words string) map[string]bool {
 	return out
 }
 
-// languages maps the names behind the opening marks of a block to languages.
-// Similar languages share their keywords: a wrong colour does no harm.
+// languages maps the names after the opening marks of a code block to languages. Similar
+// languages share their keywords: a wrong colour does no harm.
 var languages = sync.OnceValue(func() map[string]*language {
 	comment, raw := block{"/*", "*/", dim}, block{"`", "`", green}
 	curly := set(`abstract as async await bool boolean break byte case catch chan char class const constexpr continue crate

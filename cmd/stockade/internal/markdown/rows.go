@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// style is a set of the constants below.
+// style is a set of the constants below, which can be combined.
 type style uint8
 
 const (
@@ -28,13 +28,12 @@ var sgr = []struct {
 	code  string
 }{{bold, "1"}, {dim, "2"}, {italic, "3"}, {underline, "4"}, {red, "31"}, {green, "32"}, {magenta, "35"}, {cyan, "36"}}
 
-// run is visible text in one style.
 type run struct {
 	text  string
 	style style
 }
 
-// line is a row in runs. width is in columns.
+// line is one row of the screen. width is its width in columns.
 type line struct {
 	runs  []run
 	width int
@@ -84,11 +83,11 @@ type filler struct {
 	rows  []line
 	row   line
 	word  line
-	gap   line // blanks between the row and the word
+	gap   line // blanks between row and word
 }
 
-// wrap breaks text between words, and words that are longer than a row inside. A line end
-// in the text ends the row.
+// wrap breaks text into rows of at most width columns, between words; a word that is longer
+// than a row is broken inside. A line end in the text ends the row.
 func wrap(runs []run, width int) []line {
 	f := filler{width: width}
 	for _, r := range runs {
@@ -137,7 +136,7 @@ func (f *filler) endRow() {
 	f.row, f.gap = line{}, line{}
 }
 
-// wrapCode breaks a line of code at the end of a row, and keeps its blanks.
+// wrapCode breaks a line of code where the row is full, and keeps its blanks.
 func (s *Stream) wrapCode(runs []run) (rows []line) {
 	width := s.room()
 	in := min(codeIndent, max(width-codeIndent, 0))
@@ -163,8 +162,8 @@ func (s *Stream) wrapCode(runs []run) (rows []line) {
 	return rows
 }
 
-// clusters calls do with each character of a text, with its marks and its width in
-// columns.
+// clusters calls do with each character of a text together with its marks, and with the width
+// of both in columns.
 func clusters(text string, do func(cluster string, width int)) {
 	for text != "" {
 		if text[0] < 0x80 && (len(text) == 1 || text[1] < 0x80) {
@@ -178,7 +177,6 @@ func clusters(text string, do func(cluster string, width int)) {
 	}
 }
 
-// columns returns the width of a text in columns.
 func columns(text string) (width int) {
 	clusters(text, func(_ string, w int) { width += w })
 	return width

@@ -9,21 +9,20 @@ import (
 )
 
 const (
-	// maxLine limits the bytes of a line that are read at once. A longer line is read in
-	// parts.
+	// maxLine limits the bytes of a line that are read at once; a longer one is read in parts.
 	maxLine = 4 << 10
-	// maxBlock limits the bytes of a paragraph or a table that are rendered together.
+	// maxBlock limits the bytes of a paragraph or a table that are rendered together. A longer
+	// one is rendered in parts.
 	maxBlock = 4 << 10
-	// maxTableRows and maxTableColumns limit the cells of a table: a row can be one byte
-	// long and still has as many cells as the first row.
+	// maxTableRows and maxTableColumns limit the cells of a table: a row can be one byte long
+	// and still has as many cells as the first row. A longer table is rendered in parts, and a
+	// wider one as text.
 	maxTableRows    = 100
 	maxTableColumns = 40
-	// maxDepth limits the nesting of containers. The marks of deeper ones are text.
-	maxDepth = 8
-	// minWidth is the width of a row in the narrowest terminal, in columns.
-	minWidth = 8
-	// codeIndent is the indentation of code, in columns.
-	codeIndent = 4
+	// maxDepth limits the nesting of containers. The marks of deeper ones are shown as text.
+	maxDepth   = 8
+	minWidth   = 8 // the width of a row in the narrowest terminal, in columns
+	codeIndent = 4 // the indentation of code, in columns
 )
 
 // Options configure the look of rows.
@@ -41,20 +40,20 @@ type Stream struct {
 	o Options
 
 	line        []byte // line that has not ended yet
-	midLine     bool   // the beginning of the line was read already
+	midLine     bool   // the beginning of the present line was read already
 	containers  []container
 	para        []string // lines of the open paragraph or table; nil: none
-	paraBytes   int      // bytes of para
+	paraBytes   int      // number of bytes in para
 	fence       *fence   // open block of code; nil: none
 	blank       bool     // an empty row precedes the next row
 	blankPrefix string   // prefix of that empty row
-	begun       bool     // a row was finished
-	preview     bool     // a copy made by Rest: a line of code that has not ended gets no colours
+	begun       bool     // at least one row was finished
+	preview     bool     // set in the copy that Rest makes: a line of code that has not ended gets no colours
 	parsedBytes int      // bytes passed to goldmark, for tests
 
-	out []string // finished rows of this call
+	out []string // rows that the present call has finished
 
-	rest      []string // the last result of Rest; nil: text was added since
+	rest      []string // last result of Rest; nil: text was added since then
 	restWidth int
 }
 
@@ -66,7 +65,6 @@ type container struct {
 	shown  bool   // the marker was shown
 }
 
-// New returns an empty stream.
 func New(o Options) *Stream { return &Stream{o: o} }
 
 // Render returns the rows of a whole text.
@@ -75,8 +73,8 @@ func Render(text string, o Options) []string {
 	return append(s.Add(text), s.End()...)
 }
 
-// Add adds a piece, which may end anywhere, even inside a character. It returns the rows
-// that the piece finishes, without line ends.
+// Add adds a piece of the text, which may end anywhere, even inside a character. It returns
+// the rows that are finished now, without line ends.
 func (s *Stream) Add(text string) (done []string) {
 	if text == "" {
 		return nil
@@ -105,8 +103,8 @@ func (s *Stream) Add(text string) (done []string) {
 	return s.takeRows()
 }
 
-// cutAt returns the index at which a line that is too long is cut: at a blank, or else
-// between characters.
+// cutAt returns the index at which a line that is too long is cut: at its last blank if there
+// is one, or else before its last character.
 func cutAt(line string) int {
 	if i := strings.LastIndexByte(line, ' '); i > 0 {
 		return i
@@ -130,9 +128,9 @@ func (s *Stream) End() (done []string) {
 	return s.takeRows()
 }
 
-// Rest returns the last rows that [Stream.End] would return now, at most max. It may be
-// called many times a second: it renders one block, and only if text was added or the
-// width has changed.
+// Rest returns the last rows that [Stream.End] would return now, at most max. It may be called
+// many times a second: it renders the open block again only if text was added or the width has
+// changed.
 func (s *Stream) Rest(max int) []string {
 	if width := s.width(); s.rest == nil || s.restWidth != width {
 		c := *s
@@ -163,8 +161,8 @@ func (s *Stream) width() int {
 	return max(width, minWidth)
 }
 
-// prefix returns the text before the next row that its containers require. It takes at
-// most half of the columns.
+// prefix returns the marks and blanks that the open containers put before the next row. It
+// takes at most half of the columns.
 func (s *Stream) prefix() string {
 	var b strings.Builder
 	for _, c := range s.containers {
@@ -181,10 +179,10 @@ func (s *Stream) prefix() string {
 	return string(p[max(len(p)-s.width()/2, 0):])
 }
 
-// room returns the number of columns beside the containers.
+// room returns the number of columns that the containers leave for text.
 func (s *Stream) room() int { return s.width() - columns(s.prefix()) }
 
-// emit appends finished rows, each behind the prefix of its containers.
+// emit appends finished rows, each behind the prefix of the open containers.
 func (s *Stream) emit(rows ...line) {
 	for _, r := range rows {
 		if s.blank && s.begun {
@@ -203,7 +201,7 @@ func (s *Stream) emit(rows ...line) {
 	}
 }
 
-// separate requests an empty row before the next row.
+// separate requests an empty row before the next row, unless there is one.
 func (s *Stream) separate() {
 	s.blank = true
 	s.blankPrefix = ""
@@ -215,7 +213,7 @@ func (s *Stream) separate() {
 	}
 }
 
-// endLeaf finishes the open block.
+// endLeaf finishes the open paragraph, table or block of code.
 func (s *Stream) endLeaf() {
 	if s.para != nil {
 		lines := s.para
@@ -227,7 +225,7 @@ func (s *Stream) endLeaf() {
 	}
 }
 
-// close ends all containers except the first n, and their open block.
+// close ends all containers except the first n, and the open block in them.
 func (s *Stream) close(n int) {
 	s.endLeaf()
 	for len(s.containers) > n {

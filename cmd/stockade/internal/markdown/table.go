@@ -8,14 +8,13 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 )
 
-// minColumn is the least width of a table's column whose cells are not narrower. If there
-// is less room, the table is shown as a list.
+// minColumn is the least width of a column, unless its cells are narrower. If there is less
+// room, the table is shown as a list.
 const minColumn = 8
 
-// between separates two columns. It differs from the bar of the program.
+// between separates two columns. The bar before text of others looks different.
 const between = " | "
 
-// table returns the rows of a table.
 func (s *Stream) table(t *extast.Table, source []byte) (rows []line) {
 	var cells [][][]run
 	natural := make([]int, len(t.Alignments))
@@ -51,7 +50,7 @@ func (s *Stream) table(t *extast.Table, source []byte) (rows []line) {
 	return rows
 }
 
-// beside returns the rows of one table row, with its cells side by side.
+// beside returns the rows of one table row, whose cells stand side by side.
 func beside(row [][]run, widths []int, alignments []extast.Alignment) (rows []line) {
 	var wrapped [][]line
 	height := 1
@@ -90,8 +89,8 @@ func beside(row [][]run, widths []int, alignments []extast.Alignment) (rows []li
 	return rows
 }
 
-// list returns a table that does not fit as a list: one table row after the other, each
-// cell with the name of its column.
+// list shows a table that does not fit as a list: one table row after the other, each cell
+// with the head of its column.
 func (s *Stream) list(cells [][][]run) (rows []line) {
 	if len(cells) == 1 {
 		cells = append(cells, cells[0])

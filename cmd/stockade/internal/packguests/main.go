@@ -60,8 +60,7 @@ func pack(ctx context.Context, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "dist", guests.IndexFile), append(data, '\n'), 0o644)
 }
 
-// compile replaces the native code in the directory for this platform by that of the
-// modules in dir.
+// compile replaces the native code for this platform by that of the modules in dir.
 func compile(ctx context.Context, dir string, index []guests.Module) error {
 	out := filepath.Join(dir, filepath.FromSlash(guests.NativeDir()))
 	before, err := os.ReadDir(out)

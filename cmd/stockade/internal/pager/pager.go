@@ -51,25 +51,25 @@ func environment(lookup func(string) (string, bool)) []string {
 	return env
 }
 
-// Pager holds text back until it is longer than the screen, and from then on shows it in
-// less. Only one goroutine may use it.
+// Pager collects text until it is longer than the screen, and from then on shows it in less.
+// Only one goroutine may use it.
 type Pager struct {
-	// Less is the path of less. Screen is the terminal, with its Rows and Columns. Lookup
-	// looks up environment variables.
+	// Less is the path of less. Screen is the terminal; Rows and Columns are its size. Lookup
+	// returns the value of an environment variable; false: it is not set.
 	Less          string
 	Screen        *os.File
 	Rows, Columns int
 	Lookup        func(string) (string, bool)
 
 	buffered     bytes.Buffer
-	rows, column int // rows of buffered, and column of the last one
+	rows, column int // number of rows in buffered, and column where its last row ends
 	cmd          *exec.Cmd
 	pipe         io.WriteCloser
 	closed       bool // the person has left less
 }
 
-// Write shows text in less, or holds it back while all of it fits the screen. After the
-// person has left less, it drops the text.
+// Write collects text while all of it fits the screen, and then passes it to less. After the
+// person has left less, it drops text.
 func (p *Pager) Write(text []byte) (int, error) {
 	if p.closed {
 		return len(text), nil
@@ -119,7 +119,7 @@ func (p *Pager) send(text []byte) {
 	}
 }
 
-// Close shows the buffered text, or waits until the person leaves less.
+// Close shows text that was collected, or waits until the person leaves less.
 func (p *Pager) Close() error {
 	if p.cmd == nil {
 		_, err := p.Screen.Write(p.buffered.Bytes())

@@ -12,31 +12,32 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// contextLines is the number of unchanged lines around each difference that are shown
-// while the difference is not shown whole.
+// contextLines is the number of unchanged lines shown before and after each difference, unless
+// all lines are shown.
 const contextLines = 1
 
-// Limits on the differences that a question shows before a person asks for the rest.
+// Limits on the differences that a question shows before a person asks for all. A difference
+// beyond them is not shown.
 const (
 	maxRead  = 4 << 20   // bytes of file contents read for comparisons
 	maxTexts = 200       // number of differences
-	maxText  = 128 << 10 // bytes of the lines of one difference
+	maxText  = 128 << 10 // bytes of all lines of one difference
 )
 
-// line is a line of a difference, with the number of its repetitions in a row.
+// line is a line of a difference. far: it is too far from any changed line to be shown.
 type line struct {
 	diff.Line
-	far bool // too far from any changed line to be shown
+	far bool // the line is too far from any changed line to be shown
 }
 
-// opNote is the Op of a line that is a note about the whole file or about its end.
+// opNote is the Op of a line that is no part of the file, but a note about it or its end.
 const opNote = '\\'
 
 func noteLine(text string) line {
 	return line{Line: diff.Line{Op: opNote, Text: `\ ` + text, Count: 1}}
 }
 
-// allLines yields the lines of a difference, with its notes.
+// allLines yields the lines of a difference, and notes about the file.
 func allLines(t *diff.Text) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		for _, words := range t.Notes {
@@ -54,8 +55,7 @@ func allLines(t *diff.Text) iter.Seq[line] {
 	}
 }
 
-// linesOf returns the lines of a difference, and marks lines that are far from any
-// changed line.
+// linesOf returns the lines of a difference, and marks those far from any changed line.
 func linesOf(t *diff.Text) []line {
 	lines := slices.Collect(allLines(t))
 	differs := func(l line) bool { return l.Op == '+' || l.Op == '-' }
@@ -70,7 +70,7 @@ func linesOf(t *diff.Text) []line {
 	return lines
 }
 
-// counts returns the numbers of added and removed lines as text; empty if there are none.
+// counts returns the numbers of added and removed lines as text; empty: there are none.
 func counts(t *diff.Text) string {
 	if t == nil || t.Added+t.Removed == 0 {
 		return ""
@@ -78,8 +78,8 @@ func counts(t *diff.Text) string {
 	return fmt.Sprintf("+%d -%d", t.Added, t.Removed)
 }
 
-// rowsOfLines returns lines as rows behind bars, with line numbers. Without context,
-// unchanged lines are left out.
+// rowsOfLines returns lines as rows behind bars, with line numbers of digits columns. Without
+// context, unchanged lines are left out.
 func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
 	tabs := tabIndented(lines)
 	for _, l := range lines {
@@ -106,7 +106,7 @@ func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
 	return rows
 }
 
-// digits returns the width of the largest line number, in columns.
+// digits returns the number of digits of the largest line number.
 func digits(t *diff.Text) int {
 	if t == nil || len(t.Hunks) == 0 {
 		return 1
@@ -121,8 +121,8 @@ func tabIndented(lines []line) bool {
 	return !slices.ContainsFunc(lines, func(l line) bool { return strings.HasPrefix(strings.TrimLeft(l.Text, "\t"), " ") })
 }
 
-// shownDiffs returns the differences that a question shows, by the index of their change:
-// those of changes with a line of their own, within maxRead, maxTexts and maxText.
+// shownDiffs returns the differences that a question shows at first, by the index of their
+// change: those of changes that are not grouped, within maxRead, maxTexts and maxText.
 func shownDiffs(set *diff.Set) map[int]*diff.Text {
 	out, single := map[int]*diff.Text{}, map[int]bool{}
 	for _, e := range set.Entries {
@@ -140,17 +140,16 @@ func shownDiffs(set *diff.Set) map[int]*diff.Text {
 	return out
 }
 
-// changeItem is a line about changes. If it is about a single change it has the
-// difference.
+// changeItem is a line about one or more changes. With a single change it has the difference.
 type changeItem struct {
 	diff.SummaryLine
-	textDiff *diff.Text // nil: none, or not computed
+	textDiff *diff.Text // difference of a single change; nil: there is none, or it was not computed
 	lines    []line     // lines of textDiff
-	large    bool       // the difference exists, but is too large to be shown here
+	large    bool       // the change has a difference, but the difference is too large to be shown here
 }
 
-// order returns the rank of an item: first items without a difference, then changed
-// files, then new files, then lines that only count changes.
+// order returns the rank of an item in the list: first items without a difference, then
+// changed files, then new files, then items that only count changes.
 func (i changeItem) order() int {
 	switch {
 	case i.Form == diff.FormSeveral:
@@ -163,8 +162,8 @@ func (i changeItem) order() int {
 	return 2
 }
 
-// group returns the group in which a difference shares rows: 0 for files that existed
-// before, 1 for new files. Group 0 is served first; group 1 gets the remaining rows.
+// group returns the number of the group with which the item's difference shares rows: 0 for
+// files that existed before, 1 for new files. Group 1 gets the rows that group 0 leaves.
 func (i changeItem) group() int {
 	if i.order() < 2 {
 		return 0
@@ -172,10 +171,10 @@ func (i changeItem) group() int {
 	return 1
 }
 
-// singleChange returns the line about the changes and the numbers of added and removed
-// lines of the file, if there is only one such line. Both are empty if the line cannot
-// stand in a row of ours, because a name contains a blank, a quotation mark or a
-// character beyond ASCII.
+// singleChange returns the line about a change, and the numbers of added and removed lines, if
+// the call made only this change. Both are empty if there are more, or if the line must not
+// stand in a row of ours, because a name contains a blank, a quotation mark or a character
+// beyond ASCII.
 func (q Question) singleChange() (text, lineCounts string) {
 	if q.Changes == nil || len(q.Changes.Changes) != 1 {
 		return "", ""
@@ -189,8 +188,8 @@ func (q Question) singleChange() (text, lineCounts string) {
 	return all[0].Words, counts(q.diffs[0])
 }
 
-// showsOtherName reports whether a change is shown with the name of another file: the
-// target of a link, or a hard link.
+// showsOtherName reports whether a change is shown together with the name of another file: the
+// target of a link, or another hard link.
 func showsOtherName(c tool.Change) bool {
 	return slices.ContainsFunc([]*tool.Version{c.Before, c.After}, func(v *tool.Version) bool { return v != nil && (v.Target != "" || v.HardLink != "") })
 }

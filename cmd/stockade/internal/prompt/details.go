@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// details returns everything else that is known about a question, as rows.
+// details returns rows with everything about a question that its first rows do not show.
 func details(v View, q Question) []string {
 	p := rowBuilder{v: v, all: true}
 	about := humanize.ToolName(q.Tool) + ", risk " + q.Risk.String()
@@ -72,8 +72,7 @@ func isPermanent(s policy.Scope) bool {
 	return s == policy.ScopeProject || s == policy.ScopeAlways || s == policy.ScopeKeepBelow
 }
 
-// secretText names a secret, the header that carries its value, and the hosts that
-// receive it.
+// secretText names a secret, the header that carries its value, and the hosts that receive it.
 func secretText(s tool.Secret) string {
 	header, hosts := s.Header, strings.Join(s.Hosts, ", ")
 	if header == "" {

@@ -8,29 +8,29 @@ import (
 	"github.com/stockade-dev/stockade/host/diff"
 )
 
-// pageRows is the number of rows of a page behind the key d. More would not help: a
+// pageRows is the number of rows of each page that the key d shows. More would not help: a
 // terminal forgets older rows.
 const pageRows = 1000
 
-// linesAtOnce is the number of lines of a difference that are turned into rows at once.
+// linesAtOnce is the number of lines of a difference that become rows in one step.
 const linesAtOnce = 200
 
-// fullText shows everything about some questions, page by page. It computes a difference
-// when it shows its page.
+// fullText shows everything about some questions, page by page. It computes each difference
+// only for its page.
 type fullText struct {
 	qs         []Question
-	pending    []part     // changes that were not shown yet
-	textDiff   *diff.Text // difference being shown; nil: none
-	linesShown int        // number of its lines that were shown
+	pending    []part     // parts that were not shown yet
+	textDiff   *diff.Text // difference that is being shown; nil: none
+	linesShown int        // number of lines of textDiff that were shown
 }
 
-// part names a change of a question by their indexes. If change is below 0 it is
-// everything of the question that is not about a single change.
+// part names a change by the indexes of its question and of the change. A negative change
+// stands for everything in the question that is not about a single change.
 type part struct{ question, change int }
 
 func (w *fullText) ended() bool { return w.textDiff == nil && len(w.pending) == 0 }
 
-// page returns the next page. After the last page comes the first again.
+// page returns the rows of the next page. After the last page, the first comes again.
 func (w *fullText) page(v View) []string {
 	p := rowBuilder{v: v, all: true}
 	if w.ended() {
@@ -64,7 +64,7 @@ func (w *fullText) page(v View) []string {
 	return p.out
 }
 
-// begin adds everything of a question that is not about a single change.
+// begin adds everything in a question that is not about a single change.
 func (w *fullText) begin(p *rowBuilder, at int) {
 	q := w.qs[at]
 	if len(w.qs) > 1 {
@@ -82,7 +82,7 @@ func (w *fullText) begin(p *rowBuilder, at int) {
 	}
 }
 
-// title adds the title of a change, and starts its difference.
+// title adds the title of a change, and prepares its difference for lines.
 func (w *fullText) title(p *rowBuilder, set *diff.Set, change int) {
 	w.textDiff, w.linesShown = set.Text(change), 0
 	words := set.Headline(change)
@@ -96,7 +96,7 @@ func (w *fullText) title(p *rowBuilder, set *diff.Set, change int) {
 	}
 }
 
-// lines adds the next lines of the difference.
+// lines adds the next lines of textDiff, about one page.
 func (w *fullText) lines(p *rowBuilder) {
 	var lines []line
 	at := 0

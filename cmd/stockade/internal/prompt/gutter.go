@@ -9,10 +9,10 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
-// Prefixes of rows that are not titles of ours: Bar precedes a line of others, Continued
-// the rest of a line that is too long for a row, Note our remark about hidden rows, and
-// alarm a warning of ours. Text of others cannot start a row, and therefore cannot
-// imitate one of ours. Results use the same bar.
+// Beginnings of rows other than our titles: Bar begins a line of others, Continued the rest of
+// a line that is too long for a row, Note our remark about hidden rows, and alarm our warning.
+// Text of others cannot begin a row, and so cannot imitate a row of ours. Results of calls use
+// the same bar.
 const (
 	Bar       = "     │ "
 	Continued = "     : "
@@ -20,26 +20,26 @@ const (
 	alarm     = "     ! "
 )
 
-// A text is folded to foldRows rows. A text that only accompanies another one is folded
-// to sideRows.
+// A text with more than foldRows rows is folded: its middle is replaced by a note. For a text
+// that only accompanies another one, the limit is sideRows.
 const (
 	foldRows = 24
 	sideRows = 4
 )
 
-// minRepeats is the number of repetitions of a line from which on they are counted
-// instead of shown: this keeps a payload behind thousands of empty lines in sight.
+// minRepeats is the number of equal lines in a row from which on they are counted instead of
+// shown: so a payload behind thousands of empty lines stays in sight.
 const minRepeats = 3
 
 var (
 	blanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` {9,}|\t{3,}`) })
-	// ownMarks matches our marks for characters that are not visible.
+	// ownMarks matches the marks that we show in the place of invisible characters.
 	ownMarks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<(tab>|newline>|\d+ blanks>|U\+|0x)`) })
 )
 
 var markReplacer = strings.NewReplacer("\t", "<tab>", "\n", "<newline>")
 
-// row is one row of a text with its prefix.
+// row is one row of a text. before is its prefix.
 type row struct{ before, text, style string }
 
 // rows returns rows as text in their styles.
@@ -50,8 +50,8 @@ func (v View) rows(rows []row) (out []string) {
 	return out
 }
 
-// gutter breaks lines into rows behind bars. It counts runs of blanks and of equal lines
-// instead of showing them. A line end inside a line is shown as a mark.
+// gutter breaks lines into rows behind bars. Runs of blanks and runs of equal lines are
+// counted and not shown. A line end inside a line is shown as a mark.
 func gutter(lines []string, width int) []row {
 	var rows []row
 	for i := 0; i < len(lines); {
@@ -72,8 +72,8 @@ func gutter(lines []string, width int) []row {
 	return rows
 }
 
-// rowsOf returns the rows of one line; the first row begins with words, which are ours.
-// The indent of the line is kept if it takes at most half of a row.
+// rowsOf returns the rows of one line; the first row begins with words, a text of ours. The
+// indentation of the line is kept if it takes at most half of a row.
 func rowsOf(words, line, style string, width int) []row {
 	text := strings.TrimLeft(line, " ")
 	indent := line[:len(line)-len(text)]
@@ -83,8 +83,8 @@ func rowsOf(words, line, style string, width int) []row {
 	return prefixRows(Bar, style, inRows(words+indent+markedLine(text), width))
 }
 
-// inRows breaks a line between words into rows that fit behind a bar. A word that is
-// longer than a row is broken at the end of the row. Every character is kept.
+// inRows breaks a line between words into rows that fit behind a bar. A word that is longer
+// than a row is broken where the row is full. Every character is kept.
 func inRows(line string, width int) (rows []string) {
 	row := ""
 	for _, word := range strings.SplitAfter(line, " ") {
@@ -106,8 +106,8 @@ func prefixRows(before, style string, texts []string) (rows []row) {
 	return rows
 }
 
-// markedLine makes a line visible and counts runs of blanks. Text that imitates our marks
-// is escaped.
+// markedLine makes a line visible and replaces runs of blanks by their number. Text that
+// imitates our marks is escaped.
 func markedLine(line string) string {
 	line = ownMarks().ReplaceAllString(line, "<U+003C>$1")
 	count := func(run string) string { return fmt.Sprintf("<%d blanks>", len(run)) }
@@ -118,11 +118,11 @@ func markedLine(line string) string {
 	return markReplacer.Replace(terminal.Visible(line))
 }
 
-// Room returns the number of columns of a row behind its bar, which some terminals draw
-// in two columns. The last column stays free: terminals differ in what they do after it.
+// Room returns the number of columns for text in a row behind a bar. Some terminals draw the
+// bar in two columns. The last column stays free: terminals differ in what they do after it.
 func Room(width int) int { return max(width-terminal.Width(Bar)-1, 2) }
 
-// notes returns a remark of ours among the rows.
+// notes returns a remark of ours, in rows for the middle of a text.
 func notes(width int, format string, args ...any) []row {
 	var rows []row
 	for _, part := range terminal.Wrap(fmt.Sprintf(format, args...), Room(width)) {
@@ -131,8 +131,8 @@ func notes(width int, format string, args ...any) []row {
 	return rows
 }
 
-// folded replaces the middle of rows by a note if there are more than maxRows. It reports
-// whether it did.
+// folded replaces the middle of rows by a note if there are more than maxRows. The second
+// result reports whether it did.
 func folded(rows []row, maxRows, width int) ([]row, bool) {
 	if len(rows) <= maxRows {
 		return rows, false

@@ -12,15 +12,15 @@ import (
 
 // Asker shows prompts to a person, on any kind of terminal.
 type Asker interface {
-	// Ask shows a prompt until the person chooses an answer. Input from before the person
-	// could see the prompt, or its newest rows, does not answer it. The end of input is
-	// [Prompt.No]. If ctx ends, Ask removes the prompt and returns the cause of ctx. Ask
+	// Ask shows a prompt until the person chooses an answer. Input that arrived before the
+	// person could see the prompt, or its newest rows, is no answer. The end of input answers
+	// with [Prompt.No]. If ctx ends, Ask removes the prompt and returns the cause of ctx. Ask
 	// is called by one goroutine at a time.
 	Ask(ctx context.Context, p *Prompt) (Choice, error)
 }
 
-// View is the place for a prompt. Width is in columns, Height in rows. Zero values mean
-// 80 columns, 24 rows and no colours.
+// View is the room for a prompt on the screen. Width is in columns, Height in rows; 0 means 80
+// columns and 24 rows. Color permits colours.
 type View struct {
 	Width, Height int
 	Color         bool
@@ -42,7 +42,7 @@ func (v View) height() int {
 
 func (v View) style(style, text string) string { return terminal.Style(v.Color, style, text) }
 
-// ownRows returns a text of ours in as many rows as it needs.
+// ownRows returns a text of ours in as many rows as it needs, each behind indent.
 func (v View) ownRows(style, indent, text string) (rows []string) {
 	for _, row := range terminal.Wrap(text, max(v.width()-len(indent)-1, 2)) {
 		rows = append(rows, v.style(style, indent+row))
@@ -50,28 +50,28 @@ func (v View) ownRows(style, indent, text string) (rows []string) {
 	return rows
 }
 
-// Choice is an answer that a key can give. Its texts are ours.
+// Choice is an answer that a key stands for. Its texts are ours.
 type Choice struct {
 	Letter rune
-	Label  string // effect of the key
+	Label  string // effect of the key, in words
 
 	scope policy.Scope
 	rule  string // effect of the choice beyond this call, in our words; empty: none
-	shows bool   // the choice does not answer; it shows more
+	shows bool   // the key shows more of the question and does not answer it
 }
 
-// Prompt is a question with its keys. Its rows contain printable ASCII, bars, visible
-// text of others, and colours of this program. No row is wider than the view, and none
-// begins with text of others. A Prompt is used by one goroutine at a time.
+// Prompt is a question with its keys. Its rows contain printable ASCII, bars, visible text of
+// others, and colours of this program. No row is wider than the view, and none begins with
+// text of others. Only one goroutine at a time may use a Prompt.
 type Prompt struct {
-	question    string   // the question itself: "Run it?"
+	question    string   // the question itself, such as "Run it?"
 	choices     []Choice // choices on the row of keys, numbered from 1; the last one does nothing
-	moreChoices []Choice // choices that count after "?" was pressed; the details explain them
+	moreChoices []Choice // further choices after "?" was pressed, explained in the details
 
 	rows      func(v View, room int) (rows []string, folded bool)
 	details   func(View) []string
-	fullText  func(View) []string // nil: the rows show everything
-	arguments func(View) []string // nil: there are no arguments
+	fullText  func(View) []string // returns rows with everything; nil: the rows above show everything
+	arguments func(View) []string // returns the rows about the arguments; nil: there are none
 
 	last struct { // the rows that were shown last
 		View
@@ -86,9 +86,9 @@ type Prompt struct {
 	noReply     string
 }
 
-// New returns a question that is not about calls. what is the question, and the last of
-// choices does nothing. short and long return the rows before and after "?" is pressed,
-// as text.
+// New returns a question that is not about calls, such as about a module. what is the
+// question, and the last of choices does nothing. short returns the rows, as text, before "?"
+// is pressed, and long those after it.
 func New(what string, choices []Choice, short, long func() string) *Prompt {
 	rows := func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
 	return &Prompt{
@@ -97,8 +97,8 @@ func New(what string, choices []Choice, short, long func() string) *Prompt {
 	}
 }
 
-// Rows returns the rows of the question, without the keys. If the view has at least 12
-// rows, question and keys fit into it.
+// Rows returns the rows of the question, without the row of keys. If the view has at least 12
+// rows, question and keys fit into it together.
 func (p *Prompt) Rows(v View) []string {
 	rows, _ := p.cachedRows(v)
 	return rows
@@ -112,7 +112,8 @@ func (p *Prompt) cachedRows(v View) (rows []string, folded bool) {
 	return p.last.rows, p.last.folded
 }
 
-// offered returns the choices on the row of keys, and reports whether rows are folded.
+// offered returns the choices on the row of keys; folded: some rows of the question are
+// folded.
 func (p *Prompt) offered(v View) (choices []Choice, folded bool) {
 	_, folded = p.cachedRows(v)
 	if p.yesNeedsAll && folded {
@@ -121,7 +122,7 @@ func (p *Prompt) offered(v View) (choices []Choice, folded bool) {
 	return p.choices, folded
 }
 
-// Keys returns the row with the question and its keys, or several rows if one is too
+// Keys returns the question itself and its keys, in one row, or in several if one is too
 // narrow.
 func (p *Prompt) Keys(v View) []string {
 	choices, folded := p.offered(v)
@@ -178,8 +179,8 @@ func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 	return rows
 }
 
-// Answer returns the choice for a key or a typed line; false: there is none. An empty
-// line is not a choice, because a key pressed by chance must not answer.
+// Answer returns the choice for a key or a typed line; false: no choice has it. An empty line
+// is not a choice, because a key that is pressed by chance must not answer.
 func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 	typed = strings.ToLower(strings.TrimSpace(typed))
 	choices, _ := p.offered(v)
@@ -200,8 +201,8 @@ func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 	return Choice{}, false
 }
 
-// Expand returns the rows that a choice shows; nil if the choice is an answer. If the
-// question is out of sight after these rows, the caller shows [Prompt.Recap] next.
+// Expand returns the rows that a choice shows; nil: the choice is an answer. If the question
+// has moved out of sight by these rows, the caller shows [Prompt.Recap] next.
 func (p *Prompt) Expand(v View, c Choice) []string {
 	if !c.shows {
 		return nil
@@ -216,7 +217,7 @@ func (p *Prompt) Expand(v View, c Choice) []string {
 	return p.details(v)
 }
 
-// Recap returns a row with the subject of the question; nil if it has none.
+// Recap returns a row with the subject of the question; nil: the question has none.
 func (p *Prompt) Recap(v View) []string {
 	if p.recap == "" {
 		return nil
@@ -224,7 +225,7 @@ func (p *Prompt) Recap(v View) []string {
 	return v.ownRows(terminal.Bold, "  ", p.recap)
 }
 
-// InvalidAnswer returns the text for a person whose input was not an answer.
+// InvalidAnswer returns a text for a person whose input is no answer.
 func (p *Prompt) InvalidAnswer(v View) string {
 	choices, _ := p.offered(v)
 	var letters []string
@@ -235,10 +236,10 @@ func (p *Prompt) InvalidAnswer(v View) string {
 	return "  That is not an answer: type " + strings.Join(letters[:last], ", ") + " or " + letters[last] + "; ? shows more."
 }
 
-// No returns the choice that does nothing.
+// No returns the choice that changes nothing.
 func (p *Prompt) No() Choice { return p.choices[len(p.choices)-1] }
 
-// Reply returns the text after an answer, in a row of ours; empty: none.
+// Reply returns the text that is shown after an answer; empty: none.
 func (p *Prompt) Reply(c Choice) string {
 	switch {
 	case c.rule != "":

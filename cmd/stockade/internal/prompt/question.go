@@ -19,11 +19,11 @@ import (
 // Question is a question of the policy, with facts that the host has added.
 type Question struct {
 	policy.Question
-	// LeadsTo maps a path to the path that symbolic links resolve it to. It has only
-	// paths for which the two differ.
+	// LeadsTo maps a path to the path that its symbolic links lead to. Paths without symbolic
+	// links are not in it.
 	LeadsTo map[string]string
 
-	diffs map[int]*diff.Text // differences shown at once, by index of their change
+	diffs map[int]*diff.Text // differences that the first rows show, by the index of their change
 }
 
 // ForCall returns the prompt about one call.
@@ -73,12 +73,13 @@ func ForCall(q Question) *Prompt {
 	return p
 }
 
-// scopes are the answers that hold for more than one call, in the order of their list.
+// scopes lists the answers that hold for more than one call, in the order in which a question
+// offers them.
 var scopes = []struct {
 	scope  policy.Scope
 	letter rune
-	words  string // duration, after what the answer covers
-	as     string // duration, after "allowed"
+	words  string // duration in words, after the result of covers
+	as     string // duration in words, after "allowed"
 	covers func(q Question) string
 }{
 	{policy.ScopeTurn, 't', ", this turn", "for this turn", coverage},
@@ -89,8 +90,8 @@ var scopes = []struct {
 	{policy.ScopeKeepBelow, 'k', ", kept", "from now on", coverageBelow},
 }
 
-// coverage returns what an answer beyond one call covers, in short. The text of its rule
-// is exact.
+// coverage describes the calls that an answer for more than one call covers, in short. The
+// text of its rule is exact.
 func coverage(q Question) string {
 	switch {
 	case q.Histories != nil:
@@ -109,19 +110,19 @@ func coverageBelow(q Question) string {
 	return "whatever " + humanize.ToolName(q.Tool) + " changes in one directory"
 }
 
-// keyOneByOne is the key for answering each call of a batch individually.
+// keyOneByOne is the key with which a person answers each call of a batch separately.
 const keyOneByOne = 'e'
 
-// answeredBy is the name under which answers at a prompt are recorded.
+// answeredBy is the name with which the session records an answer at a prompt.
 const answeredBy = "terminal"
 
-// answer returns the answer for the policy.
+// answer returns the choice in the form of package policy.
 func (c Choice) answer() policy.Answer {
 	return policy.Answer{Allow: c.scope != "", Scope: c.scope, By: answeredBy}
 }
 
-// forCalls returns the prompt about several calls. A yes to all is offered only if
-// everything about each call is on the screen.
+// forCalls returns the prompt about several calls. It offers a yes to all only if everything
+// about each call is on the screen.
 func forCalls(qs []Question) *Prompt {
 	qs = slices.Clone(qs)
 	for i := range qs {
@@ -155,7 +156,7 @@ func forCalls(qs []Question) *Prompt {
 	return p
 }
 
-// questionText returns the question itself.
+// questionText returns the question itself, such as "Run it?".
 func questionText(q Question) string {
 	switch {
 	case q.Histories != nil:
@@ -170,8 +171,8 @@ func questionText(q Question) string {
 	return "Run it?"
 }
 
-// soleHost returns the only host that a call of a tool would reach. It is empty if there
-// are several or none, or if the name is too long or not plain enough for a row of ours.
+// soleHost returns the only host that a call of a tool would reach. It is empty if there are
+// several or none, or if the name is too long or not plain enough for a row of ours.
 func soleHost(q Question) string {
 	host := q.OpensHost
 	if host == "" && q.Command == "" && len(q.Network) == 1 {
@@ -183,12 +184,12 @@ func soleHost(q Question) string {
 	return host
 }
 
-// nothingChanged reports whether the call has run without changing anything: only its
-// result is left to keep.
+// nothingChanged reports whether the call has run and changed nothing: the answer only decides
+// about its result.
 func nothingChanged(q Question) bool { return q.Changes != nil && q.Changes.Empty() }
 
-// headline names the tool and its action in a row of ours. Text of others is in it only
-// if it is plain.
+// headline names the tool and its action in a row of ours. It contains text of others only if
+// the text is plain.
 func headline(q Question) string {
 	change, _ := q.singleChange()
 	switch {
@@ -207,15 +208,15 @@ func headline(q Question) string {
 // rowBuilder collects the rows of a question.
 type rowBuilder struct {
 	v      View
-	all    bool // nothing is folded
+	all    bool // set if nothing is folded
 	folded bool
-	first  int // number of rows at the beginning that are folded last
+	first  int // number of rows at the beginning that fit folds last
 	spoofCheck
 	out []string
 }
 
-// fit folds the middle of all rows if they still do not fit into room. It reports whether
-// rows are folded.
+// fit folds the middle of all rows if they do not fit into room rows. The second result
+// reports whether rows are folded.
 func (p *rowBuilder) fit(room int) ([]string, bool) {
 	const least = 6 // with fewer rows the question would be lost
 	room = max(room, least)
@@ -230,12 +231,12 @@ func (p *rowBuilder) fit(room int) ([]string, bool) {
 	return slices.Concat(p.out[:head], p.v.rows(note), p.out[head+middle:]), true
 }
 
-// own adds a text of ours, in as many rows as it needs.
+// own adds a text of ours, in as many rows as it needs, each with the indentation indent.
 func (p *rowBuilder) own(style, indent, text string) {
 	p.out = append(p.out, p.v.ownRows(style, indent, text)...)
 }
 
-// quoted adds rows behind bars, at most maxRows; 0: all of them.
+// quoted adds rows behind bars, folded to maxRows; 0: all rows.
 func (p *rowBuilder) quoted(rows []row, maxRows int) {
 	cut := false
 	if !p.all && maxRows > 0 {
@@ -245,19 +246,19 @@ func (p *rowBuilder) quoted(rows []row, maxRows int) {
 	p.out = append(p.out, p.v.rows(rows)...)
 }
 
-// text adds a text of others.
+// text adds a text of others, folded to maxRows.
 func (p *rowBuilder) text(text string, maxRows int) {
 	p.lines(strings.Split(text, "\n"), maxRows)
 }
 
-// lines adds texts of others, one line each.
+// lines adds texts of others, one line each, folded to maxRows.
 func (p *rowBuilder) lines(texts []string, maxRows int) {
 	p.check(strings.Join(texts, "\n"))
 	p.quoted(gutter(texts, p.v.width()), maxRows)
 }
 
-// titled adds a title of ours and a text of others, unless the text is empty. The text
-// stands behind the title if it is plain and fits, and otherwise below it, behind bars.
+// titled adds a title of ours with a text of others; nothing if the text is empty. The text
+// stands after the title if it is plain and fits, and otherwise below it, behind bars.
 func (p *rowBuilder) titled(title, text string) {
 	if text == "" {
 		return
@@ -283,8 +284,8 @@ func (p *rowBuilder) findings() {
 	}
 }
 
-// plainWords matches text of others that may stand in a row of ours: it cannot be
-// mistaken for a key or a quotation.
+// plainWords matches text of others that may stand in a row of ours, because nobody can
+// mistake it for a key or a quotation.
 var plainWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9._/:,;'@+*~-]+( [A-Za-z0-9._/:,;'@+*~-]+)*$`)
 })
@@ -294,8 +295,8 @@ func isPlainWord(text string) bool {
 	return plainWords().MatchString(text) && !strings.Contains(text, " ")
 }
 
-// question adds everything that a person needs to answer one question, in at most so many
-// rows.
+// question adds everything that a person needs to answer one question, in at most room rows.
+// number stands before it in a batch.
 func (p *rowBuilder) question(q Question, number string, room int) {
 	p.spoofCheck = spoofCheck{}
 	begin := len(p.out)
@@ -310,7 +311,7 @@ func (p *rowBuilder) question(q Question, number string, room int) {
 	p.findings()
 }
 
-// head adds the headline: the action, with the reason for asking and the numbers of
+// head adds the headline: the tool and its action, the reason for asking, and the numbers of
 // changed lines.
 func (p *rowBuilder) head(q Question, number string) {
 	text, counts := number+headline(q), ""
@@ -327,7 +328,7 @@ func (p *rowBuilder) head(q Question, number string) {
 	}
 }
 
-// rightAligned adds a line of ours with a text at its right end.
+// rightAligned adds a line of ours, with the text right at its right end.
 func (p *rowBuilder) rightAligned(style, text, right string) {
 	if space := min(p.v.width(), maxBeside) - 1 - len("  ") - len(text) - len(right); right != "" && space > 1 {
 		text += strings.Repeat(" ", space) + right
@@ -337,12 +338,11 @@ func (p *rowBuilder) rightAligned(style, text, right string) {
 	p.own(style, "  ", strings.TrimSpace(text+" "+right))
 }
 
-// maxBeside limits the column of a text at the right end: an eye cannot follow a longer
-// row.
+// maxBeside limits the column where that text ends: an eye cannot follow a longer row.
 const maxBeside = 100
 
-// askReason returns the reason for asking in a few words of ours; empty if it is obvious
-// or needs more words.
+// askReason returns the reason for asking in a few words of ours. It is empty if the reason is
+// obvious or needs more words.
 func askReason(q Question) string {
 	switch {
 	case q.Histories != nil:
@@ -366,10 +366,10 @@ func askReason(q Question) string {
 	return reason
 }
 
-// maxReason limits the length of a reason in the headline, in bytes.
+// maxReason limits a reason in the headline, in bytes; a longer one is not shown there.
 const maxReason = 100
 
-// body adds the text of what would run and what would change, in about room rows.
+// body adds the text that would run and the changes that would be made, in about room rows.
 func (p *rowBuilder) body(q Question, room int) {
 	begin := len(p.out)
 	left := func() int { return min(max(room-(len(p.out)-begin), sideRows), foldRows) }
@@ -407,7 +407,8 @@ func (p *rowBuilder) body(q Question, room int) {
 	p.changes(q, change != "", left())
 }
 
-// histories adds the findings in the histories of repositories.
+// histories adds the findings in the histories of repositories. left returns the number of
+// rows that remain.
 func (p *rowBuilder) histories(q Question, left func() int) {
 	for _, h := range q.Histories {
 		p.titled("repository", h.Repository)
@@ -422,11 +423,10 @@ func (p *rowBuilder) histories(q Question, left func() int) {
 	p.own("", "  ", "What commands read goes to the provider. After a no, git in commands finds no objects.")
 }
 
-// nothingChangedText is the text about a call without changes, by whether the call has
-// failed.
+// nothingChangedText is the text about a call without changes; true: for a failed call.
 var nothingChangedText = map[bool]string{false: "it has changed nothing", true: "it has changed nothing: the call has failed"}
 
-// withDiffs returns q with the differences that are shown at once.
+// withDiffs returns q with the differences that its first rows show.
 func (q Question) withDiffs() Question {
 	if q.Changes != nil && q.diffs == nil {
 		q.diffs = shownDiffs(q.Changes)
@@ -434,12 +434,13 @@ func (q Question) withDiffs() Question {
 	return q
 }
 
-// minLead is the least number of lines about changes if there are many changes.
+// minLead is the least number of lines about changes that are shown if there are many changes.
 const minLead = 10
 
-// changes adds the changes in about maxRows rows: first those that must not be
-// overlooked, which are never folded, then the others, each with its difference. If rows
-// are short, unchanged lines are left out first, and titles are folded last.
+// changes adds the changes in about maxRows rows: first changes that nobody may overlook,
+// which are never folded, then the others, each with its difference. If there are too few
+// rows, unchanged lines are left out first, and titles are folded last. With titled, a line of
+// ours stands above them.
 func (p *rowBuilder) changes(q Question, titled bool, maxRows int) {
 	var items []changeItem
 	for _, t := range q.Changes.SummaryLines(max(maxRows-2, minLead)) {
@@ -483,8 +484,7 @@ func (p *rowBuilder) changes(q Question, titled bool, maxRows int) {
 	}
 }
 
-// hiddenLinesText returns the text about lines of a difference that are not shown because
-// they hold a secret.
+// hiddenLinesText counts lines of a difference that are not shown because they hold a secret.
 func hiddenLinesText(lines int) string {
 	if lines == 1 {
 		return "1 line of it holds a known secret, which is not shown"
@@ -492,7 +492,7 @@ func hiddenLinesText(lines int) string {
 	return fmt.Sprintf("%d lines of it hold a known secret, which is not shown", lines)
 }
 
-// itemRows returns the rows of items, with as much of their differences as fits into
+// itemRows returns the rows of each item, with as much of all differences as fits into
 // maxRows.
 func (p *rowBuilder) itemRows(items []changeItem, titled bool, maxRows int) [][]row {
 	width, left, total := p.v.width(), maxRows, 0
@@ -540,11 +540,11 @@ func (p *rowBuilder) itemRows(items []changeItem, titled bool, maxRows int) [][]
 	return rows
 }
 
-// maxTitle limits the rows of a line about changes.
+// maxTitle limits the rows of one item's title; the rest is folded.
 const maxTitle = 4
 
-// title returns the rows of a line about changes, with the numbers of added and removed
-// lines.
+// title returns the rows of an item without its difference, with the numbers of added and
+// removed lines.
 func (p *rowBuilder) title(i changeItem) []row {
 	words := i.Words
 	if c := counts(i.textDiff); c != "" {
@@ -562,9 +562,9 @@ func (p *rowBuilder) title(i changeItem) []row {
 	return rows
 }
 
-// sharesOf returns the largest number of rows for each text, by group, see
-// [changeItem.group]. Each new file gets a few rows for certain, unless this takes more
-// than half of all rows.
+// sharesOf returns the largest number of rows that a difference may take, for each group of
+// items, see [changeItem.group]. left is the number of rows for all of texts. Each new file
+// gets a few rows for certain, unless this takes more than half of all rows.
 func sharesOf(items []changeItem, texts [][]row, left int) (each [2]int) {
 	var lengths [2][]int
 	for n, i := range items {
@@ -582,8 +582,8 @@ func sharesOf(items []changeItem, texts [][]row, left int) (each [2]int) {
 	return each
 }
 
-// fairShare returns the largest number of rows for each text if all texts together have
-// left rows.
+// fairShare returns the largest number of rows that each text may take if all together have
+// left rows. lengths are the rows that the texts have.
 func fairShare(lengths []int, left int) int {
 	slices.Sort(lengths)
 	for i, n := range lengths {
@@ -598,8 +598,8 @@ func fairShare(lengths []int, left int) int {
 // minFoldedRows is the least number of rows that a folded text keeps.
 const minFoldedRows = 3
 
-// location adds a row with the directory, the reachable hosts and the secrets of a call.
-// Parts that are long or not plain stand below it, behind bars.
+// location adds a row with the directory of a call, the hosts that it can reach, and its
+// secrets. Parts that are long or not plain stand below the row, behind bars.
 func (p *rowBuilder) location(q Question) {
 	var inline []string
 	type apart struct{ title, text string }
@@ -643,10 +643,10 @@ func (p *rowBuilder) location(q Question) {
 	}
 }
 
-// maxInline limits the length of a part of the row of location, in bytes.
+// maxInline limits the length of a part in that row, in bytes; a longer part stands below it.
 const maxInline = 60
 
-// warnings adds everything that a person should be warned of before answering.
+// warnings adds all warnings that a person needs before answering.
 func (p *rowBuilder) warnings(q Question) {
 	if q.Warning != "" {
 		p.check(q.Warning) // it may contain names that others have chosen
@@ -660,7 +660,7 @@ func (p *rowBuilder) warnings(q Question) {
 	}
 }
 
-// Text returns a text of others behind bars, for lists and for questions that are not
+// Text returns a text of others in rows behind bars, for lists and for questions that are not
 // about calls. It is folded unless all is set.
 func (v View) Text(text string, all bool) string {
 	p := rowBuilder{v: v, all: all}

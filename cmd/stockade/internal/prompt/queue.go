@@ -10,39 +10,39 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Queue asks about calls in the order in which they arrive, with one prompt at a time.
-// Calls that wait together are shown as a batch; a call that arrives later waits for the
-// next one. A cancelled call leaves the queue at once, even while its prompt is shown.
-// Queue implements dispatch.Approver and is safe for concurrent use.
+// Queue asks about calls in the order in which they arrive, with one prompt at a time. Calls
+// that wait together are shown as a batch; a call that arrives later waits for the next
+// prompt. A cancelled call leaves the queue at once, even while its prompt is shown. Queue
+// implements dispatch.Approver and is safe for concurrent use.
 type Queue struct {
 	asker      Asker
 	prepare    func(policy.Question) Question
-	promptSlot chan struct{} // semaphore of size 1: held by the goroutine that shows a prompt
+	promptSlot chan struct{} // channel of size 1: full while a goroutine shows a prompt
 
 	mu           sync.Mutex
-	waiting      []*pendingCall // calls in order of arrival, including the shown ones
+	waiting      []*pendingCall // calls without an answer, in order of arrival, including shown
 	shown        []*pendingCall
-	cancelPrompt context.CancelCauseFunc // ends the prompt about shown; nil: no prompt
+	cancelPrompt context.CancelCauseFunc // ends the prompt about shown; nil: no prompt is open
 }
 
 // pendingCall is a call that waits for an answer.
 type pendingCall struct {
 	q            policy.Question
-	individually bool // the calls of its batch are asked about separately; guarded by Queue.mu
+	individually bool // the calls of this call's batch are asked about one by one; guarded by Queue.mu
 
-	answered chan struct{} // closed once answer and err are set
+	answered chan struct{} // closed once answer and err are set, which nobody reads before
 	answer   policy.Answer
 	err      error
 }
 
-// NewQueue returns a queue in front of asker. prepare adds facts to a question and
-// removes secrets from it.
+// NewQueue returns a queue that shows its prompts through asker. prepare adds facts to a
+// question and removes secrets from it.
 func NewQueue(asker Asker, prepare func(policy.Question) Question) *Queue {
 	return &Queue{asker: asker, prepare: prepare, promptSlot: make(chan struct{}, 1)}
 }
 
-// Approve implements dispatch.Approver. The waiting calls themselves show the prompts:
-// any of them may be first.
+// Approve implements dispatch.Approver. The goroutines that wait for the returned function's
+// result show the prompts, whichever comes first.
 func (u *Queue) Approve(ctx context.Context, q policy.Question) func() (policy.Answer, error) {
 	a := &pendingCall{q: q, answered: make(chan struct{})}
 	u.mu.Lock()
@@ -51,7 +51,7 @@ func (u *Queue) Approve(ctx context.Context, q policy.Question) func() (policy.A
 	return func() (policy.Answer, error) { return u.wait(ctx, a) }
 }
 
-// wait shows prompts until there is an answer to a, and returns it.
+// wait returns the answer to the call a. Until then it shows prompts, also about other calls.
 func (u *Queue) wait(ctx context.Context, a *pendingCall) (policy.Answer, error) {
 	defer context.AfterFunc(ctx, func() { u.withdraw(a, context.Cause(ctx)) })()
 	defer func() { u.withdraw(a, context.Cause(ctx)) }()
@@ -74,7 +74,8 @@ func (u *Queue) wait(ctx context.Context, a *pendingCall) (policy.Answer, error)
 	}
 }
 
-// withdraw removes a call from the queue, and cancels the prompt that shows it.
+// withdraw removes a call from the queue. If a prompt shows the call, withdraw cancels the
+// prompt with cause.
 func (u *Queue) withdraw(a *pendingCall, cause error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -84,7 +85,7 @@ func (u *Queue) withdraw(a *pendingCall, cause error) {
 	}
 }
 
-// show shows one prompt. The caller holds promptSlot.
+// show shows the prompt about the next batch. The caller holds promptSlot.
 func (u *Queue) show(ctx context.Context) {
 	batch, ctx, done := u.next(ctx)
 	defer done()
@@ -112,8 +113,8 @@ func (u *Queue) show(ctx context.Context) {
 }
 
 // next returns the next batch: the first waiting call and, unless it is asked about
-// individually, all calls behind it. The returned context ends when one of them is
-// withdrawn. The function must be called after the prompt.
+// individually, all calls behind it. The returned context ends when one of these calls is
+// withdrawn. The caller calls the returned function after the prompt.
 func (u *Queue) next(ctx context.Context) ([]*pendingCall, context.Context, func()) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx)) // withdraw handles the end of each call
 	u.mu.Lock()
@@ -131,7 +132,7 @@ func (u *Queue) next(ctx context.Context) ([]*pendingCall, context.Context, func
 	}
 }
 
-// deliver gives the answer to each call of a batch. If one of them was withdrawn
+// deliver gives an answer to each call of a batch. If one of the calls was withdrawn
 // meanwhile, none gets the answer, because the person saw another batch.
 func (u *Queue) deliver(ctx context.Context, batch []*pendingCall, answer policy.Answer, err error) {
 	u.mu.Lock()

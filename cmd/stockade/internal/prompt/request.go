@@ -10,9 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// arguments adds the arguments of a tool that does not run a command, in about so many
-// rows. For a network request, the method and URL come first, and are folded later than
-// the body.
+// arguments adds the arguments of a tool that does not run a command, in about room rows. For
+// a network request, the method and URL come first, and are folded later than the body.
 func (p *rowBuilder) arguments(q Question, room int) {
 	rest := map[string]json.RawMessage{}
 	if json.Unmarshal(q.Call.Args, &rest) != nil {

@@ -16,14 +16,14 @@ var imitation = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?im)\[[a-z?]\]\d|\[\?\]|^ {4,5}[|│:~!] |^stockade: |\bwants to (?:run|keep)\b|\bjail tier \d|<(?:tab>|newline>|\d+ blanks>|U\+|0x)|\d rows are folded|\d times more\b`)
 })
 
-// spoofCheck looks for text that a person cannot see or may misread. It collects a
-// warning for each kind of finding, in plain ASCII.
+// spoofCheck looks for text that a person cannot see or may misread. It has one warning for
+// each kind of finding, in plain ASCII.
 type spoofCheck struct {
 	found []string
 	seen  map[string]bool
 }
 
-// check checks a text of others.
+// check looks through one text of others.
 func (s *spoofCheck) check(text string) {
 	var shown terminal.Escaper
 	for i, r := range text {
@@ -61,8 +61,8 @@ func (s *spoofCheck) addFinding(kind, format string, args ...any) {
 	s.found = append(s.found, fmt.Sprintf(format, args...))
 }
 
-// lookalikeLetters are letters of other scripts that look like Latin ones. A word of such
-// letters alone is reported, as is a word that mixes scripts.
+// lookalikeLetters are letters of other scripts that look like Latin letters. A word that has
+// only such letters is reported, as is a word that mixes scripts.
 const lookalikeLetters = "аеорсухіјѕһԁԛԝѵгАВЕКМНОРСТУХІЈЅԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορτυχօսոցհզ"
 
 // looksSpoofed reports whether a word mixes Latin letters with those of a script that has
@@ -95,7 +95,7 @@ func isStyledASCII(r rune) bool {
 	return r >= 0xFF01 && r <= 0xFF5E || r >= 0x1D400 && r <= 0x1D7FF || r >= 0x249C && r <= 0x24E9
 }
 
-// escaped returns a word in ASCII, shortened to fit into a line.
+// escaped returns a word in ASCII, cut to fit into a line.
 func escaped(word string) string {
 	var b strings.Builder
 	for _, r := range word {

@@ -13,9 +13,9 @@ import (
 
 // Lines is the source of typed answers; terminal.Lines implements it.
 type Lines interface {
-	// Discard drops the input so far, and returns the moment from which on lines count.
+	// Discard drops the input so far, and returns the present moment for After.
 	Discard() time.Time
-	// After returns the next line that was typed after moment.
+	// After returns the next line that was read at moment or later.
 	After(ctx context.Context, moment time.Time) (string, error)
 }
 
@@ -24,11 +24,10 @@ type Terminal struct {
 	Lines  Lines
 	Out    io.Writer
 	Color  bool
-	Screen *terminal.Screen // holds other output back while a question is open
-	// Size returns the current number of columns and rows; 0: not known.
-	Size func() (columns, rows int)
-	// Interrupt is the cause of a context that the person ended; its message is shown
-	// elsewhere. For other causes, Ask itself prints a message.
+	Screen *terminal.Screen           // holds other output back while a question is open
+	Size   func() (columns, rows int) // returns the current size; 0: unknown
+	// Interrupt is the cause of a context that the person ended: a message about it is shown
+	// elsewhere. For other causes, Ask prints a message; nil: for all.
 	Interrupt error
 }
 
@@ -75,8 +74,7 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 	}
 }
 
-// write returns an error if the person cannot have seen the text: then nothing is
-// allowed.
+// write prints a text. After an error nobody can have seen it, and nothing may be allowed.
 func (t *Terminal) write(text string) error {
 	if _, err := io.WriteString(t.Out, text); err != nil {
 		return fmt.Errorf("show the question: %w", err)

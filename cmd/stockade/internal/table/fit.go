@@ -2,9 +2,9 @@ package table
 
 import "slices"
 
-// Fit returns widths of columns that together take at most so many terminal columns:
-// narrow columns keep their natural width, and wide ones share the rest. ok is false if a
-// column would become narrower than both least and its natural width.
+// Fit returns widths of columns that together take at most columns terminal columns: narrow
+// columns keep their natural width, and wide ones share the rest. ok is false if a column
+// would become narrower than both least and its natural width.
 func Fit(natural []int, least, columns int) (widths []int, ok bool) {
 	widths = slices.Clone(natural)
 	sum := 0

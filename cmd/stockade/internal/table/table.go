@@ -15,12 +15,12 @@ import (
 
 const (
 	gap = 2
-	// minColumnWidth is the least width of a column. If there is less room, each row of
-	// the table becomes a list of its cells.
+	// minColumnWidth is the least width of a column that becomes narrower. If there is less
+	// room, each row of the table becomes a list of its cells.
 	minColumnWidth = 10
 )
 
-// Column is the head of a column, and the way in which the column becomes narrower.
+// Column is the head of a column, with the way in which the column may become narrower.
 type Column struct {
 	head string
 	kind kind
@@ -40,7 +40,7 @@ func Fixed(head string) Column { return Column{head, fixed} }
 // Text returns a column whose cells are broken between words.
 func Text(head string) Column { return Column{head, text} }
 
-// Path returns a column whose cells lose their middle.
+// Path returns a column whose cells are cut in the middle.
 func Path(head string) Column { return Column{head, path} }
 
 // Table is a table under construction.
@@ -72,8 +72,8 @@ func (t *Table) Row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// Write writes the table for a terminal with so many columns. 0: w is not a terminal, and
-// each cell stays whole.
+// Write writes the table for a terminal of columns columns. 0: w is not a terminal, and each
+// cell stays whole.
 func (t *Table) Write(w io.Writer, columns int) error {
 	measure := ansi.StringWidth
 	if columns < 1 {
@@ -111,7 +111,8 @@ func (t *Table) Write(w io.Writer, columns int) error {
 // keep them, because programs expect the same columns in each row.
 var blanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` +\n`) })
 
-// fit makes the flexible columns narrower. ok is false if they do not fit.
+// fit returns widths with which the table fits into columns columns. ok is false if there are
+// none.
 func (t *Table) fit(natural []int, columns int) (widths []int, ok bool) {
 	var flexible []int
 	for i, c := range t.columns {
@@ -180,7 +181,7 @@ func (t *Table) list(b *strings.Builder, row []string, columns int) {
 	}
 }
 
-// shrinkCell returns the rows of a cell in a column of this width.
+// shrinkCell returns the rows of a cell in a column of this width and kind.
 func shrinkCell(cell string, width int, k kind) []string {
 	switch {
 	case ansi.StringWidth(cell) <= width, k == fixed:
@@ -191,8 +192,8 @@ func shrinkCell(cell string, width int, k kind) []string {
 	return terminal.Wrap(cell, width)
 }
 
-// middle shortens a text in its middle. It keeps the beginning and more of the end of a
-// path.
+// middle cuts a text in its middle to width columns. Of a path it keeps the beginning and more
+// of the end.
 func middle(cell string, width int) string {
 	const dots = "..."
 	begin := (width - len(dots)) / 3

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Lines reads lines from a terminal or a pipe for several readers in turn: the prompt of
-// a chat, or a question during a turn. A line read for a caller that has given up goes to
-// the next caller. The end of input is returned to one caller, once: on a terminal, more
-// can be typed after it. Lines is safe for concurrent use.
+// Lines reads lines from a terminal or a pipe for several readers in turn: the prompt of a
+// chat, or a question during a turn. A line read for a caller that has given up goes to the
+// next caller. The end of input is returned to one caller, once: on a terminal, more can be
+// typed after it. Lines is safe for concurrent use.
 type Lines struct {
 	in    *os.File
 	lines chan timedLine
@@ -21,20 +21,20 @@ type Lines struct {
 
 type timedLine struct {
 	text string
-	at   time.Time // time of reading
+	at   time.Time // time when the line was read
 	err  error
 }
 
 // NewLines returns a reader of a file. Only one reader may use the file.
 func NewLines(in *os.File) *Lines { return &Lines{in: in, lines: make(chan timedLine)} }
 
-// Next returns the next line.
+// Next returns the next line; its errors are those of [Lines.After].
 func (l *Lines) Next(ctx context.Context) (string, error) {
 	return l.After(ctx, time.Time{})
 }
 
-// Discard drops the input so far, and returns the moment from which on lines count: an
-// answer must not be given before the person has seen the question.
+// Discard drops all input so far, and returns the present moment for [Lines.After]: an answer
+// must not be given before the person has seen the question.
 func (l *Lines) Discard() time.Time {
 	FlushInput(l.in)
 	return time.Now()

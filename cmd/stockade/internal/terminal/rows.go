@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fold makes a text visible and breaks it into rows of at most so many columns; 0: rows
-// are not broken. The first row begins with first and all others with next, so that no
-// row can look like a line of somebody else.
+// Fold makes a text visible and breaks it into rows of at most columns columns; 0: rows are
+// not broken. The first row begins with first and all others with next, so that no row can
+// look like a line of somebody else.
 func Fold(text, first, next string, columns int) []string {
 	var out []string
 	for line := range strings.SplitSeq(Visible(text), "\n") {
@@ -23,9 +23,9 @@ func Fold(text, first, next string, columns int) []string {
 	return out
 }
 
-// Rows breaks a visible line into rows of at most so many columns. A character outside
-// ASCII counts as two columns, because terminals and fonts differ in its width; marks
-// stay with their character. Only an empty line gives an empty row.
+// Rows breaks a visible line into rows of at most columns columns. A character outside ASCII
+// counts as two columns, because terminals and fonts differ in its width; marks stay with
+// their character. Only an empty line gives an empty row.
 func Rows(line string, columns int) []string {
 	var rows []string
 	start, used := 0, 0
@@ -61,7 +61,7 @@ func Wrap(line string, columns int) (rows []string) {
 	return append(rows, row)
 }
 
-// Width returns the number of columns that a row may take, as [Rows] counts them.
+// Width returns the number of columns that a row may take, counted as by [Rows].
 func Width(row string) (columns int) {
 	for _, r := range row {
 		columns += columnsOf(r)
@@ -69,8 +69,8 @@ func Width(row string) (columns int) {
 	return columns
 }
 
-// cluster returns the end of the character at i with its marks, and the number of columns
-// that it may take.
+// cluster returns the end of the character at index i with its marks, and the number of
+// columns that both may take.
 func cluster(line string, i int) (end, width int) {
 	r, n := utf8.DecodeRuneInString(line[i:])
 	end, width = i+n, columnsOf(r)

@@ -11,7 +11,7 @@ type Screen struct {
 	held    []func()
 }
 
-// Show calls print, now or after the open question has been answered.
+// Show calls print: now, or after the open question was answered.
 func (s *Screen) Show(print func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,7 +22,7 @@ func (s *Screen) Show(print func()) {
 	print()
 }
 
-// Hold holds output back until done is called. Only one caller may hold at a time.
+// Hold holds output back until the caller calls done. Only one caller may hold it at a time.
 func (s *Screen) Hold() (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

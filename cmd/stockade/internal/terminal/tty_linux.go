@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FlushInput drops the input of a terminal that was not read yet.
+// FlushInput drops input of a terminal that no program has read yet.
 func FlushInput(tty *os.File) { _ = unix.IoctlSetInt(int(tty.Fd()), unix.TCFLSH, unix.TCIFLUSH) }
 
 // NoEcho turns the echo of a terminal off and line mode on.
@@ -37,9 +37,8 @@ func Cbreak(tty *os.File) (restore func()) {
 	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, was) }
 }
 
-// ReadHidden reads one line from a terminal after [NoEcho], and not a byte more. It
-// returns io.EOF if the input ends before anything was typed; x/term would wait twice or
-// forever.
+// ReadHidden reads one line from a terminal after [NoEcho], and no byte more. It returns
+// io.EOF if the input ends before anything was typed; x/term would wait twice or forever.
 func ReadHidden(tty *os.File) (string, error) {
 	var line []byte
 	for next := make([]byte, 1); ; {

@@ -8,12 +8,11 @@ import (
 	"golang.org/x/term"
 )
 
-// FlushInput does nothing on this platform; lines that were read before a question are
-// dropped all the same.
+// FlushInput does nothing on this platform. Lines read before a question are dropped even so.
 func FlushInput(*os.File) {}
 
-// NoEcho does nothing on this platform: [ReadHidden] turns the echo off, and text typed
-// before it is shown.
+// NoEcho does nothing on this platform: [ReadHidden] turns the echo off, and text that is
+// typed earlier is shown.
 func NoEcho(*os.File) error { return nil }
 
 // Cbreak does nothing on this platform: a terminal delivers whole lines.

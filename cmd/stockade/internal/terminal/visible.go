@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// maxMarks is the number of marks that a character can carry, as letters of Vietnamese
-// do. More marks would cover the lines above and below.
+// maxMarks is the number of marks that a character may carry; Vietnamese letters have two.
+// Further marks are replaced by their codes: they would cover the lines above and below.
 const maxMarks = 2
 
 // Visible makes text harmless on a terminal: a character that moves the cursor, changes
@@ -21,11 +21,10 @@ func Visible(text string) string {
 	return s.Visible(text)
 }
 
-// EscapeControls makes text harmless for a pipe or a file, which may be printed on a
-// terminal later. It replaces control characters, which begin escape sequences, and
-// characters that reorder text by their codes. It keeps tabs and line ends,
-// also \r\n. It also keeps characters that are only invisible, because programs read the
-// text.
+// EscapeControls makes text harmless for a pipe or a file, which may be printed on a terminal
+// later. It replaces control characters, which begin escape sequences, and characters that
+// reorder text by their codes. It keeps tabs and line ends, also \r\n. It also keeps
+// characters that are only invisible, because programs read the text.
 func EscapeControls(text string) string {
 	if plain(text) {
 		return text
@@ -46,14 +45,13 @@ func EscapeControls(text string) string {
 	return b.String()
 }
 
-// Line makes text visible in one line: line ends become \n and tabs
-// become \t.
+// Line makes text visible in one line: line ends become \n and tabs become \t.
 func Line(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Visible(text))
 }
 
-// Escaper makes a text visible that arrives in pieces of whole characters. The zero value
-// is at the beginning of a text.
+// Escaper makes a text visible that arrives in pieces, each of whole characters. The zero
+// value is ready for a new text.
 type Escaper struct {
 	last  rune // last character shown; 0: none
 	marks int  // number of marks on last
@@ -98,7 +96,7 @@ func plain(text string) bool {
 	return true
 }
 
-// mustEscape reports whether a character is not visible as what it is in its place.
+// mustEscape reports whether the next character r would not be seen as it is.
 func (s *Escaper) mustEscape(r rune) bool {
 	switch {
 	case r == emoji && unicode.Is(unicode.So, s.last) && s.marks == 0:

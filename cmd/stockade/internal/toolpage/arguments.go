@@ -14,11 +14,11 @@ type Argument struct {
 	Name     string
 	Type     string // such as "string" or "list of integer"; "any" if the schema does not name a type
 	Required bool
-	Default  string // as it is typed; empty: there is none
-	About    string // description and possible values
+	Default  string // default value as a person types it; empty: there is none
+	About    string // description of the argument, and its possible values
 }
 
-// schema is the part of a JSON Schema that is shown.
+// schema is the part of a JSON Schema that we show.
 type schema struct {
 	Type        json.RawMessage   `json:"type"`
 	Description string            `json:"description"`
@@ -33,7 +33,7 @@ type schema struct {
 }
 
 // Arguments returns the arguments in the order of the schema. ok is false if the schema
-// contains more than the arguments show, and a person has to read the schema itself.
+// contains more than the arguments show: then a person has to read the schema itself.
 func Arguments(parameters json.RawMessage) (args []Argument, ok bool) {
 	var top schema
 	if json.Unmarshal(parameters, &top) != nil {
@@ -62,8 +62,8 @@ func Arguments(parameters json.RawMessage) (args []Argument, ok bool) {
 	return args, true
 }
 
-// typedText returns a value in the form in which a person types a value: a text has no
-// quotation marks, unless it is blank.
+// typedText returns a value as a person types it: a text has no quotation marks, unless it is
+// blank.
 func typedText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil && strings.TrimSpace(text) != "" {
@@ -72,7 +72,7 @@ func typedText(value json.RawMessage) string {
 	return string(value)
 }
 
-// ordered returns the keys of an object in their order, and its values.
+// ordered returns the keys of a JSON object in their order, and its values.
 func ordered(object json.RawMessage) (names []string, values map[string]json.RawMessage) {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
@@ -95,7 +95,8 @@ func ordered(object json.RawMessage) (names []string, values map[string]json.Raw
 	return names, values
 }
 
-// maxTypeDepth limits the nesting of the type of an argument that is shown.
+// maxTypeDepth limits the nesting of lists in the name of a type, such as "list of list"; the
+// type of the entries of a deeper list is left out.
 const maxTypeDepth = 3
 
 func typeOf(s schema, depth int) string {
@@ -127,8 +128,8 @@ func typeOf(s schema, depth int) string {
 	return cmp.Or(one, "any")
 }
 
-// about returns the description of an argument and its possible values, unless the
-// description names them.
+// about returns the description of an argument, and its possible values unless the description
+// names them.
 func about(s schema) string {
 	text := s.Description
 	values := ""

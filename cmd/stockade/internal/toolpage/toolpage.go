@@ -2,7 +2,7 @@
 // calls to copy, its limits and its errors, from the manifest of its module. The terminal
 // and the pages of the help use the same text.
 //
-// The text is by the author of the module. A caller that shows the text of a stranger
+// The author of the module has written the text. A caller that shows the text of a stranger
 // puts it behind a bar.
 package toolpage
 
@@ -17,13 +17,12 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// Part is a section of the page of a tool. Its text is visible text.
+// Part is a section of the page of a tool. Text is visible text.
 type Part struct{ Title, Text string }
 
-// Parts returns the sections of the page of a tool, except its description; empty
-// sections are left out. Lines have at most so many columns; only a command to copy may
-// be longer. command is the beginning of a call's command line, such as "stockade call
-// grep".
+// Parts returns the sections of the page of a tool, except its description; empty sections are
+// left out. A line has at most columns columns, except commands to copy. command is the
+// beginning of a call's command line, such as "stockade call grep".
 func Parts(spec tool.Spec, command string, columns int) (out []Part) {
 	args, whole := Arguments(spec.Parameters)
 	text := indentTable(argumentTable(args), columns)
@@ -49,7 +48,7 @@ func Parts(spec tool.Spec, command string, columns int) (out []Part) {
 	return out
 }
 
-// indent precedes tables and commands, as in Markdown.
+// indent stands before tables and commands, as in Markdown.
 const indent = "    "
 
 func argumentTable(args []Argument) *table.Table {
@@ -92,9 +91,9 @@ func examples(spec tool.Spec, command string, columns int) string {
 	return out.String()
 }
 
-// Command returns a call as a command line: its arguments as NAME=VALUE if these mean the
-// same, otherwise as JSON. If the JSON cannot be a word of a shell, only the JSON is
-// returned.
+// Command returns a call as a command line. Its arguments are written as NAME=VALUE if this
+// means the same as the JSON, and otherwise as JSON. If the JSON cannot be a word of a shell,
+// only the JSON is returned.
 func Command(command string, parameters, args json.RawMessage) string {
 	if words, ok := pairs(parameters, args); ok {
 		return strings.Join(append([]string{command}, words...), " ")
@@ -106,8 +105,8 @@ func Command(command string, parameters, args json.RawMessage) string {
 	return object
 }
 
-// pairs returns arguments as NAME=VALUE. ok is false if a value would be read as another
-// type, or a name as a flag.
+// pairs returns arguments as NAME=VALUE. ok is false if a value would be read as another type,
+// or a name as a flag.
 func pairs(parameters, args json.RawMessage) (words []string, ok bool) {
 	var top struct {
 		Properties map[string]struct {
@@ -143,8 +142,7 @@ func list(lines []string, columns int) string {
 	return out.String()
 }
 
-// WrapText breaks a text into rows of at most so many columns, each behind the prefix
-// before.
+// WrapText breaks a text into rows of at most columns columns, each behind the prefix before.
 func WrapText(before, text string, columns int) string {
 	var out strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
@@ -155,7 +153,7 @@ func WrapText(before, text string, columns int) string {
 	return out.String()
 }
 
-// indentTable returns a table behind [indent]; "" for nil.
+// indentTable returns a table whose lines begin with [indent]; "" if t is nil.
 func indentTable(t *table.Table, columns int) string {
 	if t == nil {
 		return ""

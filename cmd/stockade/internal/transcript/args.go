@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/patch"
 )
 
-// mainArgs returns the arguments that a person would mention, in one visible line.
+// mainArgs returns the most important arguments of a call in one visible line.
 func mainArgs(name string, arguments json.RawMessage) string {
 	var a struct {
 		Path, Pattern, Command, Content *string
@@ -98,14 +98,12 @@ func mainArgs(name string, arguments json.RawMessage) string {
 	return otherArgs(arguments)
 }
 
-// isFileRead reports whether a call asks for the content of a file. A person does not
-// need to see it.
+// isFileRead reports whether a call returns a file's content, which a person need not see.
 func isFileRead(name string, arguments json.RawMessage) bool {
 	var a struct{ Operation string }
 	return name == "file_read" || name == "filesystem" && json.Unmarshal(arguments, &a) == nil && a.Operation == "read"
 }
 
-// patchedFiles returns the names of the files in a patch.
 func patchedFiles(text string) string {
 	files, err := patch.Parse(text)
 	if err != nil {
@@ -121,10 +119,10 @@ func patchedFiles(text string) string {
 	return strings.Join(names, ", ")
 }
 
-// maxPatched limits the names of files shown of a patch.
+// maxPatched limits the names in the list of a patch's files; the others are counted.
 const maxPatched = 5
 
-// command returns the first line of a command, and the number of the others.
+// command returns the first line of a command, with the number of further lines.
 func command(text string) string {
 	first, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	out := inline(first)
@@ -134,10 +132,10 @@ func command(text string) string {
 	return out
 }
 
-// quotedWord returns text of others in quotation marks, shortened if it is long.
+// quotedWord returns a text of others in quotation marks, cut to 32 characters.
 func quotedWord(text string) string { return `"` + inline(llm.Truncate(text, 32)) + `"` }
 
-// otherArgs returns the arguments of any tool in one line, in their order.
+// otherArgs returns the arguments of a call in one line, in their order, whatever the tool is.
 func otherArgs(arguments json.RawMessage) string {
 	var out []string
 	length := 0
@@ -166,8 +164,8 @@ func oneValue(value json.RawMessage) string {
 	return humanize.JSON(value)
 }
 
-// fieldsOf yields the fields of an object in their order; none if the value is not an
-// object.
+// fieldsOf yields the names and values of a JSON object in their order; nothing if object is
+// another value.
 func fieldsOf(object json.RawMessage) func(yield func(string, json.RawMessage) bool) {
 	return func(yield func(string, json.RawMessage) bool) {
 		if !json.Valid(object) {

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// maxResultLines limits the lines of a result below its call.
-	maxResultLines = 10
-	// liveOutputDelay is the time before output of a running command is shown.
-	liveOutputDelay = time.Second
-	// maxOutputBytes limits the output of a running command that is kept, in bytes.
+	maxResultLines  = 10          // limits the lines of a result below its call; the others are folded
+	liveOutputDelay = time.Second // the time for which a command runs before its output is shown
+	// maxOutputBytes limits the bytes of a running command's output: the last ones are kept.
 	maxOutputBytes = 64 << 10
-	// maxImages limits the images of a result that get a row below its call.
+	// maxImages limits the number of images of a result that are listed below its call; the
+	// others are only counted.
 	maxImages = 3
-	// maxMessageRows limits the rows below a call with messages of its tool.
+	// maxMessageRows limits the rows with messages below a call; further messages are left
+	// out.
 	maxMessageRows = 64
 )
 
@@ -36,38 +36,38 @@ const (
 type call struct {
 	id     string
 	step   int
-	number int // 0: the session does not have this call
+	number int // number of the call in the session, from 1; 0: the session does not have this call
 	name   string
-	args   string // main arguments, made visible
-	task   string // progress of the task list, if the call changed it
+	args   string // main arguments in one visible line
+	task   string // progress of the list of tasks, if the call changed it
 
-	rowShown    bool // the row is shown, without the outcome
+	rowShown    bool // the row of the call is shown already, without the outcome
 	state       string
-	since       time.Time // start of its run
+	since       time.Time // time when the call began to run
 	readsFile   bool      // the call returns the content of a file
 	exec        bool      // the call may start processes
-	staged      bool      // a decision about its changes follows its run
+	staged      bool      // a decision about the changes follows the run
 	decision    *session.Decision
-	afterRun    bool // the decision is about the changes of its run
+	afterRun    bool // the decision was made after the run, about the changes
 	changes     *session.Changes
 	messageRows []string // rows below the call: messages, and events that cannot be read
-	note        string   // last message of the tool
+	note        string   // last message of the tool, for the live region
 	output      output
 
 	done    bool
 	deleted bool // the result cannot be read any more
 	result  Envelope
-	wrote   string // text of the tool before it was changed for the model, see [llm.ResultData]
+	wrote   string // text that the tool wrote, before it was changed for the model, see [llm.ResultData]
 }
 
-// output is the output of a running command.
+// output is the output of a running command so far.
 type output struct {
-	text  string
-	since time.Time
-	shown int // number of lines shown already
+	text  string    // the last bytes of the output, at most maxOutputBytes
+	since time.Time // time of the first output
+	shown int       // number of lines of text that were shown already
 }
 
-// Envelope is a tool result in the form for the model, decoded for display.
+// Envelope is the form in which the model gets the result of a tool.
 type Envelope struct {
 	Success  bool             `json:"tool_success"`
 	Result   json.RawMessage  `json:"result"`
@@ -87,14 +87,13 @@ type Envelope struct {
 	} `json:"metadata"`
 }
 
-// EnvelopeOf decodes the message of a tool result. ok is false if the message is not one.
+// EnvelopeOf decodes a message with the result of a tool. ok is false for any other message.
 func EnvelopeOf(m llm.Message) (data llm.ResultData, env Envelope, ok bool) {
 	ok = json.Unmarshal(m.Data, &data) == nil && json.Unmarshal([]byte(data.Output), &env) == nil
 	return data, env, ok
 }
 
-// OutputText returns the part of a result that a person reads: its field output, or all
-// of it.
+// OutputText returns the part of a result that a person reads: its field output, or all of it.
 func OutputText(result json.RawMessage) string {
 	var fields struct {
 		Output *string `json:"output"`
@@ -115,8 +114,8 @@ func StderrText(result json.RawMessage) string {
 	return fields.Stderr
 }
 
-// HintAndExitCode returns two fields of a result beside its output: the hint, and the
-// exit code of a command that failed. Each may be zero.
+// HintAndExitCode returns the hint in a result, and the exit code of a command. hint is empty
+// and exitCode 0 if the result has none.
 func HintAndExitCode(result json.RawMessage) (hint string, exitCode int) {
 	var fields struct {
 		Hint     string `json:"hint"`
@@ -128,7 +127,7 @@ func HintAndExitCode(result json.RawMessage) (hint string, exitCode int) {
 	return fields.Hint, fields.ExitCode
 }
 
-// call handles an event of a call and adds the rows that can be shown now.
+// call handles an event of a call, and adds the rows that can be shown now to out.
 func (t *Transcript) call(e session.Event, out *parts) {
 	if e.Type == session.TypeToolCall {
 		if n := len(t.openCalls); n > 0 && e.Step != t.openCalls[n-1].step {
@@ -176,7 +175,6 @@ func (t *Transcript) call(e session.Event, out *parts) {
 	}
 }
 
-// update records an event in its call.
 func (t *Transcript) update(c *call, e session.Event) {
 	if t.o.Replay && e.Body != nil && !isReadable(e) {
 		c.messageRows = append(c.messageRows, t.unreadable(e)...)
@@ -237,8 +235,8 @@ func (t *Transcript) update(c *call, e session.Event) {
 	}
 }
 
-// setTask sets the row of a call that changed the task list: the task with its mark, and
-// the progress of the list.
+// setTask describes a call that changed the list of tasks: c.args gets the task with its mark,
+// and c.task the progress of the list.
 func (c *call) setTask() {
 	var fields struct {
 		Output           string
@@ -250,8 +248,8 @@ func (c *call) setTask() {
 	}
 }
 
-// message returns the rows of a message that a tool or the host sent during a call; nil
-// if only Verbose would show it.
+// message returns the rows of a message that a tool or the host sent during a call. It returns
+// nil for a message that only Verbose shows.
 func (t *Transcript) message(p tool.Progress) []string {
 	if p.Message == "" || !(t.o.Verbose || p.Level == "warn" || p.Level == "error") {
 		return nil
@@ -263,8 +261,8 @@ func (t *Transcript) message(p tool.Progress) []string {
 	return t.formatter().prose(terminal.Dim, text)
 }
 
-// liveRows returns the row of a running call that the person has waited for, and its new
-// output. It returns nil if a live region shows the call.
+// liveRows returns the row of a running call after the person has waited for a while, and the
+// rows of its new output. It returns nil if a live region shows the call.
 func (t *Transcript) liveRows(c *call, now time.Time) (rows []string) {
 	if t.o.Live || t.o.Replay || c.output.since.IsZero() || now.Sub(c.output.since) < liveOutputDelay {
 		return nil
@@ -286,7 +284,7 @@ func (t *Transcript) liveRows(c *call, now time.Time) (rows []string) {
 	return rows
 }
 
-// title returns the left end of a call's row: number and tool.
+// title returns the left end of a call's row: the call's number and the tool.
 func (t *Transcript) title(c *call) span {
 	number := "  ?"
 	if c.number > 0 {
@@ -295,7 +293,7 @@ func (t *Transcript) title(c *call) span {
 	return span{terminal.Bold, number + "  " + c.name}
 }
 
-// finishedRows returns the rows of a call with its outcome.
+// finishedRows returns the row of a call with its outcome, and all rows below it.
 func (t *Transcript) finishedRows(c *call) (rows []string) {
 	p := t.formatter()
 	what := t.outcome(c)
@@ -328,10 +326,10 @@ func (t *Transcript) finishedRows(c *call) (rows []string) {
 	return rows
 }
 
-// hasChanged reports whether the call succeeded and changed something.
+// hasChanged reports whether the call succeeded and changed files.
 func (c *call) hasChanged() bool { return c.changes != nil && c.done && c.result.Success }
 
-// resultRows returns the rows about the result of a call.
+// resultRows returns the rows below a call that show its result.
 func (t *Transcript) resultRows(c *call) (rows []string) {
 	p, env := t.formatter(), c.result
 	if !env.Success && !t.o.CallTyped {
@@ -369,8 +367,7 @@ func (t *Transcript) resultRows(c *call) (rows []string) {
 	return rows
 }
 
-// images returns rows that describe the images of a result, because a terminal cannot
-// show them.
+// images returns rows that describe the images of a result: a terminal cannot show images.
 func (t *Transcript) images(images []tool.ImageInfo) (rows []string) {
 	limit := len(images)
 	if !t.o.Verbose {
@@ -390,7 +387,7 @@ func ImageText(i tool.ImageInfo) string {
 	return fmt.Sprintf("%s %dx%d, %s", terminal.Line(humanize.Clip(i.Mime, 40)), i.Width, i.Height, humanize.Bytes(int64(i.Bytes)))
 }
 
-// failed returns the rows about the failure of a call; nil if its own row says it all.
+// failed returns the rows below a failed call; nil if the row of the call shows the reason.
 func (t *Transcript) failed(c *call) (rows []string) {
 	p, env := t.formatter(), c.result
 	switch {
@@ -417,18 +414,16 @@ func (t *Transcript) failed(c *call) (rows []string) {
 	return rows
 }
 
-// stoppedByPerson reports whether a person stopped the call while it ran.
 func (c *call) stoppedByPerson() bool {
 	return c.result.Code == tool.CodeCancelled && stoppedAfter().MatchString(c.result.Error)
 }
 
 var stoppedAfter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` was cancelled( after \d+ units of fuel)?$`) })
 
-// wasAsked reports whether a person was asked about the call.
 func (c *call) wasAsked() bool { return c.decision != nil && c.decision.Answer != nil }
 
-// verdict returns the answer of the person as text; empty if nobody was asked or the
-// answer is shown elsewhere.
+// verdict returns the answer of the person to the question about the call, as text. It is
+// empty if nobody was asked or the answer is shown elsewhere.
 func (t *Transcript) verdict(c *call) string {
 	if !c.wasAsked() || !c.done || c.deleted || !*c.decision.Answer && (t.o.CallTyped || c.result.Code == tool.CodeCancelled) {
 		return ""
@@ -462,7 +457,8 @@ func (t *Transcript) verdict(c *call) string {
 	return text
 }
 
-// scopeText returns the duration of an answer as text; empty if it is for one call only.
+// scopeText returns the scope of an answer in words, such as the session; empty if the answer
+// is for one call only.
 func scopeText(s policy.Scope) string {
 	switch s {
 	case "", policy.ScopeOnce:
@@ -485,7 +481,7 @@ func decisionText(d *session.Decision) string {
 	return fmt.Sprintf("%s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
 }
 
-// outcomes are short texts for the codes of failures.
+// outcomes maps the code of a failure to a short text for the row of the call.
 var outcomes = map[tool.Code]string{
 	tool.CodeUnknownTool:  "no such tool",
 	tool.CodeInvalidArgs:  "wrong arguments",
@@ -507,7 +503,7 @@ var outcomes = map[tool.Code]string{
 	tool.CodeHost:         "fault of the host",
 }
 
-// outcome returns the right end of a call's row.
+// outcome returns the right end of a call's row, which shows how the call ended.
 func (t *Transcript) outcome(c *call) []span {
 	env := c.result
 	what, style := "", ""
@@ -535,7 +531,7 @@ func (t *Transcript) outcome(c *call) []span {
 	return []span{{style, what}, {terminal.Dim, fmt.Sprintf("  %7s", humanize.Duration(time.Duration(env.Metadata.MS)*time.Millisecond))}}
 }
 
-// success returns the outcome of a successful call and its style.
+// success returns the outcome of a successful call in words, and the style of this text.
 func (c *call) success() (what, style string) {
 	lines := len(linesOf(OutputText(c.result.Result)))
 	if c.exec {
@@ -586,8 +582,8 @@ func (c *call) success() (what, style string) {
 	return humanize.Plural(lines, "line"), ""
 }
 
-// fetchStatus returns the HTTP status of a request and the URL that it was redirected to;
-// both are zero for other calls.
+// fetchStatus returns the HTTP status of a web request, and the URL that it was redirected to.
+// They are 0 and empty for other calls.
 func (c *call) fetchStatus() (status int, to string) {
 	var fields struct {
 		Status    int
@@ -604,8 +600,8 @@ func (c *call) fetchStatus() (status int, to string) {
 
 var leadingNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d{1,9}): `) })
 
-// readRange returns the range of lines that a file read has returned, and the number of
-// lines in the file. A note after the lines does not count.
+// readRange describes the range of lines that the reading of a file returned, and the number
+// of lines in the file. A note after the lines does not count as a line.
 func (c *call) readRange() string {
 	var fields struct {
 		Output string
@@ -644,7 +640,7 @@ func (c *call) readRange() string {
 	return "lines " + exact(last-read+1) + " to " + exact(last) + total
 }
 
-// cost returns the resources that a call used, and its risk and jail.
+// cost returns the resources that a call used, its risk and its jail, in words.
 func (c *call) cost() string {
 	m := c.result.Metadata
 	parts := []string{fmt.Sprintf("%d ms", m.MS)}
@@ -666,9 +662,9 @@ func (c *call) cost() string {
 	return strings.Join(parts, ", ")
 }
 
-// folded returns the lines of a result behind bars, folded to maxResultLines: the first
-// ones, or with end the last ones. Lines that were shown while the call ran are left out.
-// The call may be nil.
+// folded returns lines of a result in rows behind bars. It shows at most maxResultLines: the
+// first ones, or with end the last ones. Lines that were shown while the call c ran are left
+// out. c may be nil.
 func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
 	p := t.formatter()
 	limit, more := len(lines), ""
@@ -695,8 +691,8 @@ func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
 	return rows
 }
 
-// showHint returns the command that shows all of a call, after a comma; empty if there is
-// none.
+// showHint returns the command that shows everything about a call, after a comma. It is empty
+// if there is no such command.
 func (t *Transcript) showHint(c *call) string {
 	if t.o.ShowCommand == "" || c == nil || c.number == 0 {
 		return ""

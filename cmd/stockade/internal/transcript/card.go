@@ -16,10 +16,10 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// ErrNoCall is returned for the number of a call that the session does not have.
+// ErrNoCall is returned when the session has no call with the number.
 var ErrNoCall = errors.New("no such call")
 
-// record is everything that a log holds about one call.
+// record holds everything that a log has about one call.
 type record struct {
 	call
 	proposed  session.Event
@@ -28,9 +28,9 @@ type record struct {
 	intent    *session.Intent
 }
 
-// Card returns the card of a call of a session: rows with everything about it. number
-// counts from 1; 0 is the last call. Card reads all events in their order and keeps those
-// of one call.
+// Card returns the card of a call: rows with everything about it. number is the number of the
+// call in the session, from 1; 0 means the last call. Card reads all events in their order and
+// keeps those of one call.
 func Card(events iter.Seq2[session.Event, error], number int, o Options) ([]string, error) {
 	o.Replay, o.Verbose, o.ShowCommand = true, true, ""
 	t := New(o)
@@ -80,7 +80,7 @@ func recordOf(e session.Event, number int) *record {
 	return r
 }
 
-// card lays out a call. The titles are ours; texts of others stand behind bars.
+// card returns the rows of a card. The titles are ours; texts of others stand behind bars.
 func (t *Transcript) card(r *record) (out []string) {
 	p, c := t.formatter(), &r.call
 	out = append(out, p.head(t.title(c), c.args, t.outcome(c)...))
@@ -168,8 +168,8 @@ func (t *Transcript) card(r *record) (out []string) {
 	return out
 }
 
-// fieldText returns the fields of an object, except those named in but: one line each, or
-// a block below the name for text of several lines. It is empty for other JSON values.
+// fieldText returns the fields of an object, except those named in but: one line for each, or
+// for a text of several lines a block below the name. It is empty for other JSON values.
 func fieldText(object json.RawMessage, but ...string) string {
 	var b strings.Builder
 	for name, value := range fieldsOf(object) {

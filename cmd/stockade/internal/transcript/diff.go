@@ -14,13 +14,13 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// maxDiffLines limits the lines of differences shown below a call.
+// maxDiffLines limits the lines of differences shown below a call; the rest is left out.
 const maxDiffLines = 40
 
-// maxFiles limits the changed files listed below a call.
+// maxFiles limits the changed files listed below a call; the others are counted.
 const maxFiles = 8
 
-// diffRows returns the rows of a difference behind bars, with line numbers.
+// diffRows returns the lines of a difference in rows behind bars, with line numbers.
 func (p formatter) diffRows(lines []diff.Line) (rows []string) {
 	digits := 1
 	for _, l := range lines {
@@ -41,8 +41,8 @@ func (p formatter) diffRows(lines []diff.Line) (rows []string) {
 	return rows
 }
 
-// counts returns the numbers of added and removed lines as text; empty if both are 0,
-// that is, not known.
+// counts returns the numbers of added and removed lines as text; empty if both are 0, which
+// means unknown.
 func counts(added, removed int) string {
 	switch {
 	case added == 0 && removed == 0:
@@ -55,8 +55,9 @@ func counts(added, removed int) string {
 	return fmt.Sprintf("+%d −%d", added, removed)
 }
 
-// changeRows returns the rows about the changes of a call: its summary, or each file with
-// its difference. A file that the row of the call names is not named again.
+// changeRows returns the rows about the changes of a call: their summary, or each file with
+// its difference, at most mostFiles files and mostLines lines. With context, unchanged lines
+// around the differences are shown. A file that the row of the call names is not named again.
 func (t *Transcript) changeRows(c *call, context bool, mostFiles, mostLines int) (rows []string) {
 	p := t.formatter()
 	if c.changes.Summary != nil {
@@ -88,8 +89,7 @@ func (t *Transcript) changeRows(c *call, context bool, mostFiles, mostLines int)
 	return rows
 }
 
-// ChangeText returns a change in one visible line. Its paths are relative to the
-// workspace.
+// ChangeText returns a change in one visible line. Its paths are relative to the workspace.
 func ChangeText(c session.Change, workspace string) string {
 	line := string(c.Kind) + " " + Relative(c.Path, workspace)
 	if c.From != "" {
@@ -102,8 +102,8 @@ func ChangeText(c session.Change, workspace string) string {
 	return line
 }
 
-// Relative returns a path relative to the workspace, or unchanged if it is outside. An
-// empty workspace is not known.
+// Relative returns a path relative to the workspace, or unchanged if it is outside. An empty
+// workspace is unknown.
 func Relative(path, workspace string) string {
 	if workspace == "" {
 		return path

@@ -1,14 +1,14 @@
 // Package transcript shows the events of a session: a caller passes events in, and gets
 // rows for a terminal and pieces of the model's answer back.
 //
-// A call is one row: its number in the session, the tool, its main arguments and, at the
-// right end, its outcome. Rows of others below it, that is of models, tools and files,
-// stand behind a bar; rows of ours do not. Calls may run at the same time; they are shown
-// in their order, each with its result. Running calls are rows of a live region. Without
-// a live region, a long call is shown before it ends. The card of a call shows everything
-// about it.
+// A call is one row: its number in the session, the tool, its main arguments and, at the right
+// end, its outcome. Rows below it with text of others (models, tools and files) stand behind a
+// bar; rows with our text do not. Calls may run at the same time; they are shown in their
+// order, each with its result. Running calls are rows of a live region, which is drawn again
+// and again. Without a live region, a long call is shown before it ends. The card of a call
+// shows everything about it.
 //
 // The package prints nothing itself. Each row that it returns is harmless and fits the
-// terminal. A piece of the answer is as the model wrote it: the caller makes it harmless
+// terminal. The model's answer is returned as the model wrote it: the caller makes it harmless
 // before printing.
 package transcript

@@ -12,19 +12,16 @@ import (
 )
 
 const (
-	// ownIndent precedes our rows below a call; bar precedes rows of others.
+	// ownIndent is the indentation of our rows below a call; bar begins each row of others.
 	ownIndent = "     "
 	bar       = ownIndent + "│ "
-	// hanging precedes our continuation rows.
-	hanging = ownIndent + "  "
+	hanging   = ownIndent + "  " // indentation of the second and later rows of our texts
 
-	// maxWidth limits the column of an outcome: an eye cannot follow a longer row from
-	// the name of the call.
-	maxWidth = 100
-	// usualWidth is the width of a row without a terminal.
-	usualWidth = 80
-	// maxLine limits the characters shown of one line of a result.
-	maxLine = 200
+	// maxWidth limits the column where an outcome ends: an eye cannot follow a longer row from
+	// the name of the call. In wider terminals the rest of the row stays empty.
+	maxWidth   = 100
+	usualWidth = 80  // width of rows without a terminal
+	maxLine    = 200 // characters of a line of a result that are shown
 )
 
 // span is a part of a row in one style.
@@ -36,7 +33,7 @@ type formatter struct {
 	color   bool
 }
 
-// width returns the largest width of a row.
+// width returns the width of the widest row.
 func (p formatter) width() int {
 	if p.columns > 0 {
 		return min(p.columns, maxWidth)
@@ -46,8 +43,8 @@ func (p formatter) width() int {
 
 func (p formatter) style(style, text string) string { return terminal.Style(p.color, style, text) }
 
-// head returns a row with right at its right end. middle is text of others, and is cut to
-// the room that is left.
+// head returns a row with right at its right end. middle is text of others, and is cut if
+// there is too little room.
 func (p formatter) head(left span, middle string, right ...span) string {
 	width := p.width()
 	end, plain := "", ""
@@ -78,7 +75,7 @@ func (p formatter) head(left span, middle string, right ...span) string {
 	return p.style(left.style, left.text) + middle + strings.Repeat(" ", gap) + end
 }
 
-// fitted cuts a visible line to a number of columns.
+// fitted cuts a visible line to at most columns columns.
 func fitted(line string, columns int) string {
 	if terminal.Width(line) <= columns {
 		return line
@@ -89,7 +86,7 @@ func fitted(line string, columns int) string {
 	return terminal.Rows(line, columns-2)[0] + "…"
 }
 
-// narrowWidth returns the width of a row in a terminal that shows symbols in one column.
+// narrowWidth returns the width of a row in a terminal that shows our symbols in one column.
 func narrowWidth(row string) (columns int) {
 	for _, r := range row {
 		switch {
@@ -103,7 +100,7 @@ func narrowWidth(row string) (columns int) {
 	return columns
 }
 
-// ownRows returns text of ours in rows, broken between words. Lines after the first stand
+// ownRows returns a text of ours in rows, broken between words. Lines after the first stand
 // behind bars, because others may have written them.
 func (p formatter) ownRows(style, text string) (rows []string) {
 	first, rest, more := strings.Cut(strings.TrimRight(text, "\n"), "\n")
@@ -120,8 +117,8 @@ func (p formatter) ownRows(style, text string) (rows []string) {
 
 func (p formatter) wrap(line string) []string { return p.wrapped(line, len(hanging)) }
 
-// wrapped breaks a visible line between words. It leaves room for a prefix of so many
-// columns.
+// wrapped breaks a visible line between words into rows; behind is the width of a prefix that
+// the caller adds.
 func (p formatter) wrapped(line string, behind int) []string {
 	if p.columns <= 0 {
 		return []string{line}
@@ -129,8 +126,8 @@ func (p formatter) wrapped(line string, behind int) []string {
 	return terminal.Wrap(strings.ReplaceAll(line, "\t", "    "), max(p.columns-1-behind, 8))
 }
 
-// quote returns output of programs in rows behind bars. It is broken at the end of the
-// row, because its columns have a meaning.
+// quote returns output of programs in rows behind bars. A line is broken where the row is
+// full, because columns of output have a meaning.
 func (p formatter) quote(style, text string) (rows []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, row := range p.broken(terminal.Visible(line), terminal.Width(bar)) {
@@ -150,8 +147,8 @@ func (p formatter) prose(style, text string) (rows []string) {
 	return rows
 }
 
-// broken breaks a visible line at the end of the row. It leaves room for a prefix of so
-// many columns.
+// broken breaks a visible line where the row is full; behind is the width of the caller's
+// prefix.
 func (p formatter) broken(line string, behind int) []string {
 	if p.columns <= 0 {
 		return []string{line}
@@ -159,7 +156,7 @@ func (p formatter) broken(line string, behind int) []string {
 	return terminal.Rows(strings.ReplaceAll(line, "\t", "    "), max(p.columns-1-behind, 8))
 }
 
-// clipped joins lines, each cut to maxLine characters.
+// clipped joins the lines with line ends, each cut to maxLine characters.
 func clipped(lines []string) string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
@@ -170,8 +167,8 @@ func clipped(lines []string) string {
 
 var blanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` {3,}`) })
 
-// inline returns text of others for use inside a row of ours: one line, with long runs of
-// blanks replaced, so that no part can be pushed out of sight.
+// inline returns text of others for use inside a row of ours: one line, in which runs of three
+// or more blanks are replaced, so that no part can be pushed out of sight.
 func inline(text string) string {
 	text = terminal.Line(text)
 	return blanks().ReplaceAllStringFunc(text, func(s string) string { return "<" + strconv.Itoa(len(s)) + " blanks>" })
@@ -186,8 +183,7 @@ func linesOf(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// lastBytes returns the end of a text, at most maxBytes, starting at a whole
-// character.
+// lastBytes returns the last bytes of a text, at most maxBytes, from a whole character on.
 func lastBytes(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
 		return text

@@ -13,9 +13,8 @@ import (
 // stopHint tells the person how to stop a call.
 const stopHint = "Ctrl-C stops it"
 
-// Running returns the rows of the live region, at most maxRows: the running calls with
-// their newest output, or the wait for the model. frame is the current picture of the
-// spinner.
+// Running returns the rows of the live region, at most maxRows: the running calls with their
+// newest output, or the wait for the model. frame is the current picture of the spinner.
 func (t *Transcript) Running(now time.Time, frame string, maxRows int) (out []string) {
 	if t.o.Quiet || maxRows <= 0 {
 		return nil
@@ -52,8 +51,8 @@ func (t *Transcript) Running(now time.Time, frame string, maxRows int) (out []st
 	return out
 }
 
-// waitText returns the text about the wait for the model, and about the next attempt;
-// both are empty if there is nothing to show.
+// waitText describes the wait for the model, and the next attempt. Both texts are empty if
+// there is nothing to show.
 func (t *Transcript) waitText(now time.Time) (what, next string) {
 	waited := now.Sub(t.waitingSince)
 	switch {
@@ -71,7 +70,7 @@ func (t *Transcript) waitText(now time.Time) (what, next string) {
 	return fmt.Sprintf("%s, %d s", what, max(waited, 0)/time.Second), ""
 }
 
-// stateSpans returns the right end of the row of a call in the live region.
+// stateSpans returns the right end of a call's row in the live region, which shows its state.
 func (t *Transcript) stateSpans(c *call, now time.Time, frame string) []span {
 	switch {
 	case c.done:
@@ -84,7 +83,8 @@ func (t *Transcript) stateSpans(c *call, now time.Time, frame string) []span {
 	return []span{{"", fmt.Sprintf("%s %d s", frame, max(now.Sub(c.since), 0)/time.Second)}, {terminal.Dim, "   " + stopHint}}
 }
 
-// newest returns the last rows of a call's output, or its last message.
+// newest returns the last rows of a call's output, at most maxRows; without output, the last
+// message of the tool.
 func (t *Transcript) newest(c *call, maxRows int) []string {
 	text := visible.RenderTerminal(lastBytes(c.output.text, 8<<10))
 	if text == "" {

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// tailTurns is the number of turns that the tail of a conversation shows.
-	tailTurns = 2
-	// The limits of each turn: events, and bytes of their bodies, without the prompt.
+	tailTurns = 2 // the number of turns that the tail of a conversation shows
+	// Limits of each turn: the number of its events, and the bytes of their bodies, without
+	// the prompt. Earlier events are dropped.
 	maxTailEvents = 500
 	maxTailBytes  = 2 << 20
 )
@@ -20,14 +20,14 @@ const (
 // pastTurn holds the last events of one turn.
 type pastTurn struct {
 	prompt session.Event
-	before int // number of calls of the session before events
+	before int // number of calls in the session before the first of events
 	events []session.Event
 	bytes  int
 }
 
-// Tail returns the end of a conversation for a person who resumes the conversation: the
-// last turns, each call in one row, in at most maxRows rows and lines of answers. It also
-// returns the number of calls of the session. It reads all events and keeps a few.
+// Tail returns the end of a conversation for a person who resumes it: the last turns, each
+// call in one row, at most maxRows rows and lines of answers together. calls is the number of
+// calls of the session. Tail reads all events and keeps a few.
 func Tail(events iter.Seq2[session.Event, error], o Options, maxRows int) (out []Part, calls int, _ error) {
 	var turns []*pastTurn
 	for e, err := range events {
@@ -73,8 +73,8 @@ func Tail(events iter.Seq2[session.Event, error], o Options, maxRows int) (out [
 	return t.lastRows(out, maxRows), calls, nil
 }
 
-// lastRows returns the last parts, at most maxRows rows and lines, and marks the place
-// where earlier ones were left out.
+// lastRows returns the last parts, at most maxRows rows and lines, and marks the place where
+// earlier parts were left out.
 func (t *Transcript) lastRows(in []Part, maxRows int) (out []Part) {
 	for i := len(in) - 1; i >= 0; i-- {
 		p := in[i]

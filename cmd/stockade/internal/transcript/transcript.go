@@ -19,67 +19,61 @@ import (
 
 // Options set the terminal, the amount of detail and the surroundings of a transcript.
 type Options struct {
-	// Columns returns the current width of the terminal. If Columns is nil or returns 0
-	// there is no terminal, and rows are not broken.
+	// Columns returns the present width of the terminal. If Columns is nil or returns 0, there
+	// is no terminal, and rows are not broken.
 	Columns func() int
 	Color   bool
-	// Quiet shows the answer only.
-	Quiet bool
-	// Verbose adds the details of the call's card and shows whole results.
-	Verbose bool
-	// Replay is set when the events are over, as in a log: prompts, decisions and whole
-	// messages are shown too.
+	Quiet   bool // shows only the model's answer
+	Verbose bool // also shows the details that the card of a call has, and whole results
+	// Replay is set for events of the past, as in a log: prompts, decisions and whole messages
+	// are shown, too.
 	Replay bool
 	// CallTyped is set when a person typed the call. The call is not shown again, and
 	// neither is its result, which the caller prints.
 	CallTyped bool
 	// Live is set when a live region shows the running calls, see [Transcript.Running].
-	// Without one, output of a command is shown as it arrives, once the person has waited
-	// for a second.
+	// Otherwise output of a command is shown as it arrives, once the person has waited for a
+	// second.
 	Live bool
-	// QuestionsShown is set when the questions were shown among these rows. Changes and
+	// QuestionsShown is set when the caller prints questions between these rows. Changes and
 	// answers that a question has shown are not repeated.
 	QuestionsShown bool
-	// PriorCalls is the number of calls that the session had before.
-	PriorCalls int
-	// ShowCommand is the command that shows all of a call; the person adds the number of
-	// the call. Empty: no such command is named.
+	PriorCalls     int // the number of calls that the session had before the first event
+	// ShowCommand is the command that shows everything about a call, without the number of the
+	// call at its end. Empty: there is no such command.
 	ShowCommand string
-	// HintText returns the text of a hint for the person.
-	HintText func(tool.Hint) string
-	// Redactor replaces secrets in everything shown; nil: no secrets are known.
+	HintText    func(tool.Hint) string // returns a hint in words
+	// Redactor removes secrets from everything that is shown; nil: no secrets are known.
 	Redactor *redact.Redactor
 }
 
 // Part is a piece of the display of one event. Exactly one field is set.
 type Part struct {
-	// Rows are finished rows, other than the answer. They start at the beginning of a
-	// line.
+	// Rows are finished rows, apart from the answer. The first begins a line.
 	Rows []string
-	// Answer is a piece of the answer in the words of the model, or with [Options.Replay]
-	// the whole answer.
-	Answer string
-	// Restart is set when the answer of this step has become void.
-	Restart bool
+	// Answer is a piece of the model's answer as the model wrote it; with [Options.Replay] it
+	// is the whole answer.
+	Answer  string
+	Restart bool // set when the answer that was shown in this step is no longer valid
 }
 
-// Transcript shows the events of a session in their order. Only one goroutine may use it.
-// It keeps the calls of one step at most.
+// Transcript shows the events of a session, which it gets in their order. Only one goroutine
+// may use it. It keeps no more than the calls of one step.
 type Transcript struct {
 	o         Options
-	number    int     // number of the last call
-	work      string  // directory of the workspace; empty: not known
+	number    int     // number of the last call in the session
+	work      string  // directory of the workspace; empty: unknown
 	openCalls []*call // calls of this step whose results are not shown yet, in their order
 	last      shownKind
-	compact   bool // each call is one row, and a call whose event was not read is left out
+	compact   bool // each call is shown as one row, and calls without a readable event are left out
 	ended     session.TurnEnded
 
 	provider     string
 	changedCalls int       // number of calls of this turn that changed something
-	waitingSince time.Time // start of the wait for the model; zero: nothing is waited for
-	thinking     bool      // the model has been thinking since waitingSince
-	answering    bool      // the model has begun to answer and may continue at any time
-	answered     bool      // the model has answered something since its last call
+	waitingSince time.Time // time since which the model has to answer; zero: nothing is waited for
+	thinking     bool      // the model has sent thoughts since waitingSince
+	answering    bool      // the model has sent a part of its answer and may go on at any time
+	answered     bool      // the model has answered after its last call
 	retry        *session.Restart
 }
 
@@ -92,7 +86,7 @@ const (
 	answerShown
 )
 
-// New returns a transcript that starts with a turn.
+// New returns a transcript that begins with the start of a turn.
 func New(o Options) *Transcript {
 	if o.Columns == nil {
 		o.Columns = func() int { return 0 }
@@ -104,12 +98,12 @@ func New(o Options) *Transcript {
 	return t
 }
 
-// Ended returns the end of the last turn; the zero value before the first turn has ended.
+// Ended returns the end of the last turn; the zero value if no turn has ended yet.
 func (t *Transcript) Ended() session.TurnEnded { return t.ended }
 
 func (t *Transcript) formatter() formatter { return formatter{max(t.o.Columns(), 0), t.o.Color} }
 
-// Show takes the next event and returns its parts; none if nothing of it is shown yet.
+// Show takes the next event and returns the parts to show now; nil: there is nothing to show.
 func (t *Transcript) Show(e session.Event) []Part {
 	var out parts
 	e = e.ForDisplay()
@@ -189,8 +183,7 @@ func (p *parts) rows(rows []string) {
 
 func (p *parts) answer(text string) { *p = append(*p, Part{Answer: text}) }
 
-// withSpacing adds an empty row between rows and the answer, and removes the parts that
-// Quiet hides.
+// withSpacing adds an empty row between rows and the answer, and drops parts that Quiet hides.
 func (t *Transcript) withSpacing(in parts) (out []Part) {
 	for _, p := range in {
 		switch {
@@ -213,7 +206,7 @@ func (t *Transcript) withSpacing(in parts) (out []Part) {
 	return out
 }
 
-// showStart shows an event that starts a session or a turn, or a message.
+// showStart shows the start of a session or a turn, or a message.
 func (t *Transcript) showStart(e session.Event, out *parts) {
 	p := t.formatter()
 	switch e.Type {
@@ -255,12 +248,11 @@ func (t *Transcript) showStart(e session.Event, out *parts) {
 	}
 }
 
-// SkipCall counts a call that the caller shows elsewhere, which keeps the numbers of
-// later calls right.
+// SkipCall counts a call that the caller shows, so that later calls get the right numbers.
 func (t *Transcript) SkipCall() { t.number++ }
 
-// title returns the rows of a heading of ours. It starts in the first column;
-// continuation rows are indented.
+// title returns a heading of ours, in one or more rows. The first starts in the first column;
+// the others are indented.
 func (p formatter) title(style, text string) (rows []string) {
 	before := ""
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
@@ -272,7 +264,7 @@ func (p formatter) title(style, text string) (rows []string) {
 	return rows
 }
 
-// closeCalls drops the open calls, which will not get a result, and returns their rows.
+// closeCalls drops the calls that will not get a result any more, and returns their rows.
 func (t *Transcript) closeCalls() (rows []string) {
 	for _, c := range t.openCalls {
 		rows = append(rows, t.finishedRows(c)...)
@@ -364,8 +356,8 @@ func (t *Transcript) summary() (out []string) {
 
 var busy = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` answered (429|503|529): `) })
 
-// retryText returns the reason why a request is sent again, and a text about the next
-// attempt.
+// retryText returns the reason why a request is sent again, and a text about the next attempt,
+// which is in wait.
 func (t *Transcript) retryText(wait time.Duration) (why, next string) {
 	why = "the provider failed: " + terminal.Line(humanize.Clip(t.retry.Error, maxLine))
 	if m := busy().FindStringSubmatch(t.retry.Error); m != nil && !t.o.Verbose {
@@ -384,13 +376,13 @@ func (t *Transcript) retryText(wait time.Duration) (why, next string) {
 	return why, next
 }
 
-// body decodes the body of an event. ok is false if the body has another type.
+// body decodes the body of an event as a T. ok is false if the body has another type.
 func body[T any](e session.Event) (body T, ok bool) {
 	ok = json.Unmarshal(e.Body, &body) == nil
 	return body, ok
 }
 
-// unreadable returns the rows of an event that a different version wrote.
+// unreadable returns the rows for an event that another version of the program wrote.
 func (t *Transcript) unreadable(e session.Event) []string {
 	p := t.formatter()
 	out := p.ownRows(terminal.Dim, fmt.Sprintf("(%s, which cannot be read:)", e.Type))

@@ -12,24 +12,24 @@ import (
 // question is a question to the person, with the state of its display.
 type question struct {
 	prompt     *prompt.Prompt
-	answer     chan prompt.Choice // channel for the answer; it has room for one
-	quiet      time.Time          // time of the last key that went elsewhere, or of the last new rows
-	expanded   bool               // "?" has shown more of the question
-	invalidKey bool               // the last key was not an answer
-	heldKey    *tea.KeyPressMsg   // a key that answers unless another key follows at once; nil: none
+	answer     chan prompt.Choice // where the answer goes; it has room for one
+	quiet      time.Time          // time when a key last went to the editor, or when new rows were last shown
+	expanded   bool               // "?" was pressed: more of the question is shown
+	invalidKey bool               // the last key is not an answer of this question
+	heldKey    *tea.KeyPressMsg   // a key that will answer unless another key follows at once; nil: none
 	since      time.Time          // time when heldKey was pressed
 }
 
-// withdrawn is the message that nobody waits for the answer to q any more.
+// withdrawn is the message that nobody waits for the answer to q any longer.
 type withdrawn struct{ q *question }
 
-// answerDelay is the time for which a question has to be on the screen, without other
-// keys being typed, before a key answers it: a person who is typing does not notice the
-// question at once.
+// answerDelay is the time for which a question must be on the screen, without keys for the
+// editor, before a key answers it: a person who is typing does not notice the question at
+// once.
 const answerDelay = 500 * time.Millisecond
 
-// keyHold is the time for which a key is held because another may follow: the first
-// letter of a word that somebody starts to type is not an answer.
+// keyHold is the time for which a key is held because another key may follow: the first letter
+// of a word is not an answer.
 const keyHold = 250 * time.Millisecond
 
 // Ask implements prompt.Asker: it shows a question and waits for the answer.
@@ -47,7 +47,8 @@ func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
 	}
 }
 
-// ask opens a question.
+// ask opens a question. A text that was set aside for the last question is set aside again,
+// unless it was edited since.
 func (m *model) ask(q *question) {
 	m.openQuestion = q
 	q.quiet = m.now()
@@ -56,8 +57,8 @@ func (m *model) ask(q *question) {
 	}
 }
 
-// closeQuestion removes the question and restores the draft that was set aside. It does
-// nothing if q is not open.
+// closeQuestion removes the question and restores the text that was set aside. It does nothing
+// if q is not the open question.
 func (m *model) closeQuestion(q *question) {
 	if m.openQuestion != q {
 		return
@@ -71,7 +72,7 @@ func (m *model) closeQuestion(q *question) {
 	}
 }
 
-// setAside moves the draft out of the editor until the question is answered.
+// setAside moves the text out of the editor until the question was answered.
 func (m *model) setAside() {
 	m.asideText += m.o.Editor.Value()
 	m.o.Editor.Clear()
@@ -80,9 +81,8 @@ func (m *model) setAside() {
 // isDrafting reports whether the editor has text.
 func (m *model) isDrafting() bool { return m.o.Editor != nil && !m.o.Editor.Empty() }
 
-// pressInQuestion handles a key while a question is open. taken reports whether the
-// question consumed the key; otherwise the editor gets it. A draft stays in the editor
-// until it is sent or set aside.
+// pressInQuestion handles a key while a question is open. taken is false if the key is for the
+// editor. Text that is being typed stays in the editor until it is sent or set aside.
 func (m *model) pressInQuestion(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
 	q, key := m.openQuestion, msg.String()
 	first := q.heldKey
@@ -115,8 +115,7 @@ func (m *model) pressInQuestion(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
 	return true, nil
 }
 
-// answerHeldKey answers with the held key after keyHold, unless something was pasted
-// since.
+// answerHeldKey answers with the held key after keyHold, unless something was pasted since.
 func (m *model) answerHeldKey() {
 	if q := m.openQuestion; q != nil && q.heldKey != nil && m.now().Sub(q.since) >= keyHold {
 		key := q.heldKey.String()
@@ -126,7 +125,7 @@ func (m *model) answerHeldKey() {
 	}
 }
 
-// choose answers the question with a key, or shows more of the question.
+// choose answers the open question by a key, or shows more of the question.
 func (m *model) choose(key string) {
 	q := m.openQuestion
 	choice, ok := q.prompt.Answer(m.questionView(), key)
@@ -142,7 +141,7 @@ func (m *model) choose(key string) {
 	m.closeQuestion(q)
 }
 
-// questionView returns the room for a question: the rows above the editor.
+// questionView returns the room that a question has: the rows above the editor.
 func (m *model) questionView() prompt.View {
 	room := m.height - 2 - len(m.queued())
 	if m.o.Editor != nil {

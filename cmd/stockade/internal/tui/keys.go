@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	pasteTimeout  = time.Second           // a paste ends if nothing is read for so long
-	escapeTimeout = 50 * time.Millisecond // the byte ESC is the key Escape if nothing follows for so long
+	pasteTimeout  = time.Second           // a paste ends if nothing is read for this time
+	escapeTimeout = 50 * time.Millisecond // the byte ESC is the key Escape if nothing follows within this time
 )
 
-// keyReader reads the input of a person from a terminal. It returns whole characters and
-// whole keys. bubbletea waits for the end of a paste forever; therefore keyReader
-// collects the text of a paste itself. It returns an empty paste, and filter inserts the
-// text. If the end of a paste is lost, the text that follows counts as pasted, too, and
-// cannot answer a question, until the end arrives or a key without text is pressed.
+// keyReader reads the input of a person from a terminal, in whole characters and whole keys.
+// bubbletea would wait for the end of a paste forever; therefore keyReader collects the text
+// of a paste itself. It passes an empty paste on, and filter inserts the text into it. If the
+// end of a paste is lost, the text that follows counts as pasted, too, and cannot answer a
+// question, until the end arrives or a key without text is pressed.
 type keyReader struct {
 	*os.File
 	in     io.Reader
 	send   func(tea.Msg) // sends a message to the program
-	pastes chan string   // texts of the empty pastes that were returned
+	pastes chan string   // texts of the empty pastes that were passed on
 
 	mu         sync.Mutex
-	pieces     int    // number of calls of Read
-	partial    string // beginning of a character or a key that is not complete
+	pieces     int    // number of calls of Read so far
+	partial    string // beginning of a character or a key whose rest has not arrived
 	escapeSent bool   // partial was sent as the key Escape
-	pasting    bool   // a paste has started
+	pasting    bool   // a paste has started and not ended
 	endLost    bool   // the end of the paste is lost
 	text       []byte // text of the paste so far
 }
@@ -57,7 +57,7 @@ func (k *keyReader) Read(p []byte) (int, error) {
 	return copy(p, out), err
 }
 
-// filter inserts the text into an empty paste.
+// filter puts the text of a paste into the empty paste that stands for it.
 func (k *keyReader) filter(_ tea.Model, msg tea.Msg) tea.Msg {
 	if msg == (tea.PasteMsg{}) && len(k.pastes) > 0 {
 		return tea.PasteMsg{Content: <-k.pastes}
@@ -65,8 +65,8 @@ func (k *keyReader) filter(_ tea.Model, msg tea.Msg) tea.Msg {
 	return msg
 }
 
-// expire sends the paste or the key Escape, unless Read was called after the call with
-// this number.
+// expire ends the open paste, or sends the key Escape. It does nothing if Read was called
+// since the call with the number pieces.
 func (k *keyReader) expire(pieces int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -88,8 +88,7 @@ var (
 	encoded    = regexp.MustCompile(`\x1b\[[0-9:;]{1,32}[u~_]`) // a key in the protocols of kitty, xterm and Windows
 )
 
-// decode adds a piece of input, and returns the characters and keys that are complete
-// now.
+// decode adds a piece of input, and returns the characters and keys that are complete now.
 func (k *keyReader) decode(piece string) (out string) {
 	data := k.partial + piece
 	switch key, ok := keyOf(piece); {
@@ -118,8 +117,7 @@ func (k *keyReader) decode(piece string) (out string) {
 	return out
 }
 
-// add appends a part to the paste and returns "". Outside of a paste, it returns the
-// part.
+// add appends part to the open paste and returns "". If no paste is open, it returns part.
 func (k *keyReader) add(part string) string {
 	if !k.pasting {
 		return part
@@ -128,7 +126,7 @@ func (k *keyReader) add(part string) string {
 	return ""
 }
 
-// splitPartial splits data before an incomplete character or key at its end.
+// splitPartial splits data into whole characters and keys, and an incomplete one at its end.
 func splitPartial(data string) (whole, part string) {
 	for i := max(len(data)-64, 0); i < len(data); i++ {
 		if partialKey.MatchString(data[i:]) || utf8.RuneStart(data[i]) && !utf8.FullRuneInString(data[i:]) {
@@ -138,8 +136,8 @@ func splitPartial(data string) (whole, part string) {
 	return data, ""
 }
 
-// paste finishes a paste and returns an empty paste, or "" if it has no text. Keys in the
-// text become characters.
+// paste ends the open paste. It returns an empty paste, or "" if the paste has no text. Keys
+// in its text become characters.
 func (k *keyReader) paste() string {
 	if len(k.text) == 0 {
 		return ""
@@ -156,7 +154,7 @@ func (k *keyReader) paste() string {
 	return ansi.BracketedPasteStart + ansi.BracketedPasteEnd
 }
 
-// keyOf decodes a key. ok is false if text is not exactly one key.
+// keyOf decodes the text that a terminal sends for a key; ok is false unless it is one key.
 func keyOf(text string) (uv.KeyPressEvent, bool) {
 	n, event := new(uv.EventDecoder).Decode([]byte(text))
 	key, ok := event.(uv.KeyPressEvent)

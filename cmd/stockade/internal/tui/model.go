@@ -14,23 +14,23 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// Messages to the program, beside keys and sizes.
+// Messages to the program, apart from keys and sizes.
 type (
 	happened      []any                        // several messages, in their order
-	textLines     string                       // lines to show
-	callSkipped   struct{}                     // a call that is not shown
-	lineDone      struct{ leave, failed bool } // the typed text has been carried out
-	flushed       struct{}                     // the rows being flushed are on the screen
-	leaveTimedOut struct{}                     // the terminal does not answer any more
-	tick          struct{}                     // time has passed
+	textLines     string                       // text whose lines are shown
+	callSkipped   struct{}                     // a call that the caller shows elsewhere
+	lineDone      struct{ leave, failed bool } // the text that was being carried out is done
+	flushed       struct{}                     // the rows that are being flushed have reached the screen
+	leaveTimedOut struct{}                     // the terminal has not answered in leaveTimeout
+	tick          struct{}                     // tickInterval has passed
 )
 
-// leaveTimeout is the time for which a leaving program waits for the terminal's answer to
-// a last question. Terminals answer in order: once this answer is here, those to earlier
-// questions of the renderer are too, and do not end up in the shell.
+// leaveTimeout limits the time for which a leaving program waits for the terminal's answer to
+// a last question. Terminals answer in order: after this answer, all answers to earlier
+// questions of the renderer have arrived, and none of them ends up in the shell.
 const leaveTimeout = 200 * time.Millisecond
 
-// tickInterval is the interval at which moving things are drawn.
+// tickInterval is the time between two drawings of moving things, such as the spinner.
 const tickInterval = 100 * time.Millisecond
 
 // model is the state of the terminal. Only the goroutine of the program uses it.
@@ -39,31 +39,31 @@ type model struct {
 	width, height int
 	shrunk        time.Time // time when the terminal last became smaller
 	now           func() time.Time
-	scroll        func(rows string) tea.Cmd // shows rows above the moving part
+	scroll        func(rows string) tea.Cmd // returns a command that shows rows above the moving part
 
-	typed   chan string // the typed text for Do
-	queue   []string    // texts typed while another is carried out
+	typed   chan string // the text that Do carries out next; it has room for one
+	queue   []string    // texts that wait, because another text is being carried out
 	busy    bool        // Do is running
-	since   time.Time   // start of Do, or time of its last event
+	since   time.Time   // time when Do began, or of its last event
 	ticking bool        // a tick has been scheduled
 	ticks   int         // number of ticks so far
 
-	pendingRows    []string // finished rows that are not on the screen yet
-	flushing       bool     // some rows are being brought to the screen
-	flushingRows   int      // number of rows being flushed; the moving part leaves them room meanwhile
-	leaving        bool     // the program ends when all of pendingRows is on the screen
-	leaveRequested bool     // the terminal was asked the last question before the end
+	pendingRows    []string // finished rows that have not reached the screen yet
+	flushing       bool     // the renderer is bringing some of pendingRows to the screen
+	flushingRows   int      // number of these rows; the moving part leaves room for them
+	leaving        bool     // the program ends as soon as pendingRows is on the screen
+	leaveRequested bool     // the terminal was asked the last question, see leaveTimeout
 	region         region
 
-	answer        *markdown.Stream // the answer being given; nil: none
-	lastRowBlank  bool             // the row above is empty
-	lastRowEchoed bool             // the row above is the typed text
+	answer        *markdown.Stream // answer that the model is giving; nil: none
+	lastRowBlank  bool             // the last finished row is empty
+	lastRowEchoed bool             // the last finished row repeats the typed text
 
 	drawnWidths []int // widths of the drawn rows above the cursor
 
 	openQuestion  *question // question that waits for an answer; nil: none
-	asideText     string    // draft that was set aside for the question
-	restoredText  string    // draft that was set aside for the last question and is in the editor again
+	asideText     string    // text of the editor that was set aside for openQuestion
+	restoredText  string    // text that was set aside for the last question, and is in the editor again
 	warnedCtrlC   bool      // the notice that Ctrl-C leaves is shown
 	warnedCtrlD   bool      // the notice that Ctrl-D does not leave now is shown
 	suspended     bool      // the shell has the terminal, or is about to get it
@@ -115,8 +115,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(append(cmds, m.flush(), m.nextTick())...)
 }
 
-// reflow moves the cursor up after a terminal became narrower and broke the drawn rows
-// into more rows: the renderer itself moves up only by the number of rows that it drew.
+// reflow moves the cursor up after the terminal became narrower and broke the drawn rows into
+// more rows: the renderer moves it up only by the number of rows that it drew.
 func (m *model) reflow(width int) {
 	more := 0
 	for _, columns := range m.drawnWidths {
@@ -127,7 +127,7 @@ func (m *model) reflow(width int) {
 	}
 }
 
-// handle handles one message of the batch.
+// handle handles one message, other than a key or a size.
 func (m *model) handle(what any) tea.Cmd {
 	switch what := what.(type) {
 	case session.Event:
@@ -184,7 +184,7 @@ func (m *model) event(e session.Event) {
 	}
 }
 
-// endAnswer shows the rest of the answer.
+// endAnswer shows the rest of the model's answer as finished rows.
 func (m *model) endAnswer() {
 	if m.answer == nil {
 		return
@@ -206,15 +206,15 @@ func (m *model) print(rows ...string) {
 	}
 }
 
-// gap appends an empty row, unless the last row is empty.
+// gap appends an empty row, unless the last finished row is empty.
 func (m *model) gap() {
 	if !m.lastRowBlank {
 		m.print("")
 	}
 }
 
-// flush brings finished rows to the screen, above the moving part. It flushes only as
-// many at a time as there is room for, because the renderer relies on that.
+// flush returns a command that brings finished rows to the screen, above the moving part; not
+// more at a time than there is room for, because the renderer relies on it.
 func (m *model) flush() tea.Cmd {
 	if m.flushing || len(m.pendingRows) == 0 {
 		if m.leaving && !m.flushing && !m.busy && !m.leaveRequested {
@@ -237,7 +237,7 @@ func (m *model) flush() tea.Cmd {
 	return tea.Sequence(m.scroll(strings.Join(rows, "\n")), func() tea.Msg { return flushed{} })
 }
 
-// next starts to carry out the oldest queued text.
+// next gives the oldest queued text to Do, if Do is not busy.
 func (m *model) next() tea.Cmd {
 	if m.busy || m.leaving {
 		return nil
@@ -258,10 +258,10 @@ func (m *model) next() tea.Cmd {
 	return nil
 }
 
-// maxEchoedRows limits the rows of a prompt that stay on the screen.
+// maxEchoedRows limits the rows of a sent prompt on the screen; further rows are counted.
 const maxEchoedRows = 10
 
-// echo returns the rows of a prompt that stay on the screen.
+// echo returns the rows of a sent prompt that stay on the screen.
 func (m *model) echo(typed string) []string {
 	rows := terminal.Fold(strings.TrimRight(typed, "\n"), "> ", "  ", m.room()+1)
 	if more := len(rows) - maxEchoedRows; more > 0 {
@@ -273,7 +273,7 @@ func (m *model) echo(typed string) []string {
 	return rows
 }
 
-// nextTick schedules a tick while something moves.
+// nextTick schedules a tick if Do is running and no tick is scheduled.
 func (m *model) nextTick() tea.Cmd {
 	if !m.busy || m.ticking {
 		return nil
@@ -314,10 +314,10 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	return m.edit(msg)
 }
 
-// doublePress is the time within which a second Ctrl-C is taken for the first Ctrl-C.
+// doublePress is the time within which a second Ctrl-C counts as the same press as the first.
 const doublePress = time.Second
 
-// interrupt handles Ctrl-C. It stops Do, or else clears the draft. If there is nothing to
+// interrupt handles Ctrl-C. It stops Do, or else clears the editor. If there is nothing to
 // stop or clear, the first Ctrl-C shows a notice and the second leaves the chat.
 func (m *model) interrupt() {
 	ed := m.o.Editor
@@ -338,8 +338,8 @@ func (m *model) interrupt() {
 	}
 }
 
-// restoreQueue moves queued texts back to the editor: they were meant to follow a text
-// that was stopped.
+// restoreQueue moves the queued texts back to the editor: the person meant them to follow a
+// text that was stopped.
 func (m *model) restoreQueue() {
 	if ed := m.o.Editor; len(m.queue) > 0 && ed != nil {
 		ed.SetValue(strings.Join(append(m.queue, ed.Value()), "\n"))
@@ -347,7 +347,7 @@ func (m *model) restoreQueue() {
 	}
 }
 
-// edit passes a message to the editor, and queues the text that was sent.
+// edit passes a message to the editor, and queues the text that the person has sent.
 func (m *model) edit(msg tea.Msg) tea.Cmd {
 	if m.o.Editor == nil {
 		return nil

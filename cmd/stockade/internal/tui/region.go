@@ -9,26 +9,25 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// region tracks the height of the moving part on the screen. The renderer draws later, in
-// its own goroutine. Rows that are printed above meanwhile have to leave room for the
-// part that is still drawn, or some of them are lost. Heights are in rows.
+// region tracks the height of the moving part on the screen, in rows. The renderer draws
+// later, in its own goroutine. Rows that are printed above meanwhile have to leave room for
+// the part as it is still drawn, or some of them are lost.
 type region struct {
-	draws        func() int64 // number of draws of the renderer so far; nil: it draws at once
-	lastDraws    int64        // draws at the last update
-	heightBefore int          // height that the renderer had at the last update
-	height       int          // height that the renderer was given since
-	peak         int          // largest height that may be on the screen now
+	draws        func() int64 // returns the number of times that the renderer has drawn; nil: it draws at once
+	lastDraws    int64        // result of draws at the last update
+	heightBefore int          // height that was set at the last update
+	height       int          // height that was set last
+	peak         int          // largest height that the part may have on the screen now
 }
 
-// setHeight records the height of the next drawing.
+// setHeight records the height with which the part will be drawn next.
 func (r *region) setHeight(height int) {
 	r.height = height
 	r.peak = max(r.peak, height)
 }
 
-// update finds out which drawing is on the screen. Call it when the renderer has the
-// drawing of the last setHeight: if the renderer has drawn since the last update, it drew
-// that one or the one before.
+// update notes that the renderer has the height of the last setHeight. If the renderer has
+// drawn since the last update, it drew that height or the one before.
 func (r *region) update() {
 	drawn := r.lastDraws + 1
 	if r.draws != nil {
@@ -40,8 +39,8 @@ func (r *region) update() {
 	r.lastDraws, r.heightBefore = drawn, r.height
 }
 
-// aboveMark marks rows that are printed above the moving part. The terminal ignores it,
-// and the renderer does not write it on its own.
+// aboveMark marks rows that are printed above the moving part. The terminal ignores it, and
+// the renderer itself never writes it.
 const aboveMark = "\x1b[0;0m"
 
 // printAbove returns a command that prints rows above the moving part.
@@ -63,10 +62,11 @@ func (d *drawCounter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// keepFirstColumn changes output of the renderer: it erases the screen below from the
-// second column on, after erasing the rest of the row. The renderer erases from the first
-// column. If that is in the first row of the screen, which happens after a resize, tmux
-// takes it for a cleared screen and copies the whole screen to its history, each time.
+// keepFirstColumn changes output of the renderer: instead of erasing the screen from the first
+// column down, it erases the rest of the row and then the screen from the second column down.
+// If the first column is in the first row of the screen, which happens after a resize, tmux
+// takes the renderer's way for clearing the screen, and copies the whole screen to its history
+// each time.
 func keepFirstColumn(p []byte) []byte {
 	return bytes.ReplaceAll(p, []byte(ansi.EraseScreenBelow), []byte(ansi.EraseLineRight+ansi.CUF1+ansi.EraseScreenBelow+ansi.CUB1))
 }

@@ -28,49 +28,43 @@ type Options struct {
 	In, Out *os.File // the terminal
 	Env     []string // environment of the program
 	Color   bool
-	// Reflows is set if the terminal breaks long rows when it becomes narrower.
-	Reflows bool
-	// Editor is the editor for prompts. Nil: the terminal shows Prompts and their
-	// results, and ends.
-	Editor *editor.Editor
-	// Transcript turns events into rows.
-	Transcript *transcript.Transcript
-	// Prompts are carried out first, before anything is typed.
-	Prompts []string
-	// Do carries out a typed text. It reports whether the person leaves, and whether it
-	// failed. It is called for one text at a time, in its own goroutine, and calls
-	// [UI.Event] for each event.
-	Do func(ctx context.Context, typed string) (leave, failed bool)
-	// Stop stops a running Do.
-	Stop func()
-	// LeaveHint tells a leaving person how to come back.
-	LeaveHint string
+	Reflows bool // set if the terminal breaks long rows when it becomes narrower
+	// Editor is the editor for prompts. If it is nil, the terminal carries out Prompts, shows
+	// their results, and ends.
+	Editor     *editor.Editor
+	Transcript *transcript.Transcript // turns events into rows
+	Prompts    []string               // texts that are carried out first, before anything is typed
+	// Do carries out a typed text. leave is set if the person wants to leave, and failed if
+	// the text could not be carried out. It is called for one text at a time, in its own
+	// goroutine, and calls [UI.Event] for each event.
+	Do        func(ctx context.Context, typed string) (leave, failed bool)
+	Stop      func() // stops a running Do
+	LeaveHint string // text after the end that says how to come back
 }
 
 // UI is the terminal. Its methods are safe for concurrent use, except Run, which may be
 // called only once.
 type UI struct {
-	events chan any      // messages in their order
-	ended  chan struct{} // closed when the terminal shows nothing any more
+	events chan any      // messages that wait for the program, in their order
+	ended  chan struct{} // closed when the terminal no longer shows anything
 }
 
-// New returns a terminal that does not show anything before Run.
+// New returns a terminal, which shows nothing before Run.
 func New() *UI {
 	return &UI{events: make(chan any, backlog), ended: make(chan struct{})}
 }
 
 const (
-	// backlog limits the messages that wait to be shown. The sender of another one
-	// blocks.
+	// backlog limits the messages that wait to be shown; the sender of a further one blocks.
 	backlog = 1024
-	// pace is the time for which messages are collected before they are shown: an answer
-	// that arrives letter by letter is drawn a hundred times a second and not ten
+	// pace is the time for which messages are collected before they are shown together: an
+	// answer that arrives letter by letter is drawn a hundred times a second and not ten
 	// thousand times.
 	pace = 10 * time.Millisecond
 )
 
-// Run shows the terminal until the person leaves. If ctx ends, Run waits for Do to
-// return, and returns the cause of ctx.
+// Run shows the terminal until the person leaves. If ctx ends, Run waits for Do to return, and
+// its error is the cause of ctx.
 func (u *UI) Run(ctx context.Context, o Options) error {
 	m := newModel(o)
 	colors := colorprofile.ASCII
@@ -104,7 +98,7 @@ func (u *UI) Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// send queues a message. After the end the message is dropped.
+// send queues a message; after the end of Run it drops the message.
 func (u *UI) send(what any) {
 	select {
 	case u.events <- what:
@@ -112,7 +106,7 @@ func (u *UI) send(what any) {
 	}
 }
 
-// pump passes queued messages to the program, a batch per pace.
+// pump passes queued messages to the program in batches, one in each pace.
 func (u *UI) pump(program *tea.Program) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
@@ -137,14 +131,13 @@ func (u *UI) pump(program *tea.Program) {
 	}
 }
 
-// Event shows an event of the session.
 func (u *UI) Event(e session.Event) { u.send(e) }
 
-// SkipCall counts a call whose events are not shown.
+// SkipCall counts a call that is not shown, so that later calls get the right numbers.
 func (u *UI) SkipCall() { u.send(callSkipped{}) }
 
-// Rows returns a writer whose lines are shown in their order. The text must be safe for a
-// terminal.
+// Rows returns a writer whose lines are shown among the finished rows. The text must be safe
+// for a terminal.
 func (u *UI) Rows() io.Writer { return &lineWriter{ui: u} }
 
 // lineWriter collects written text into whole lines.

@@ -13,23 +13,23 @@ import (
 
 var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
-// Limits of the rows below the answer.
+// Limits of the rows below the answer; more are left out, and queued texts are counted.
 const (
 	maxRunningRows = 8 // rows of running calls
 	maxQueuedRows  = 3
 	maxEditorRows  = 8 // rows of the editor
 )
 
-// A terminal that becomes smaller breaks the drawn rows. Rows that no longer fit move
-// into its history, and nothing removes them from there. While somebody drags the edge of
+// A terminal that becomes smaller breaks the drawn rows. Rows that no longer fit move into its
+// history, and nothing removes them from there. While somebody drags the edge of the terminal,
+// the answer has few rows, so that this happens once and not at each step.
 // the terminal, the answer has few rows: then this happens once and not at each step.
 const (
-	maxShrinkingRows = 2           // rows of the answer meanwhile
-	resizeDelay      = time.Second // the size has to stay the same for so long
+	maxShrinkingRows = 2           // rows of the answer during that time
+	resizeDelay      = time.Second // time without a change of the size that ends it
 )
 
-// View implements tea.Model: it returns the moving part, in at most as many rows as the
-// terminal has.
+// View implements tea.Model: it returns the moving part, which fits the rows of the terminal.
 func (m *model) View() tea.View {
 	var cursor *tea.Cursor
 	below := m.question()
@@ -106,8 +106,8 @@ func (m *model) question() []string {
 	return append(rows, "")
 }
 
-// running returns the rows about the work in progress, with the key that stops it; nil if
-// there is none.
+// running returns the rows about the running work, with the key that stops it; nil: nothing
+// runs.
 func (m *model) running() []string {
 	if !m.busy {
 		return nil
@@ -127,7 +127,7 @@ func (m *model) running() []string {
 	return rows
 }
 
-// queued returns the rows of the queued texts.
+// queued returns the rows with the texts that wait to be carried out.
 func (m *model) queued() []string {
 	var rows []string
 	for i, typed := range m.queue {
@@ -140,7 +140,7 @@ func (m *model) queued() []string {
 	return rows
 }
 
-// noticeRows returns the notice below the editor; nil: none.
+// noticeRows returns the rows of the notice below the editor; nil: there is none.
 func (m *model) noticeRows() []string {
 	text := "Ctrl-C again leaves. " + m.o.LeaveHint
 	switch {
@@ -160,6 +160,6 @@ func (m *model) noticeRows() []string {
 
 func (m *model) dim(row string) string { return terminal.Style(m.o.Color, terminal.Dim, row) }
 
-// hardwrap breaks a finished row to the current width: it was made for the width at that
-// time.
+// hardwrap breaks a finished row to the current width, as the row was made for an earlier
+// width.
 func hardwrap(row string, columns int) string { return ansi.Hardwrap(row, columns, true) }

@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// ErrNoGo is returned when no toolchain was found.
+// ErrNoGo is returned when no Go toolchain was found.
 var ErrNoGo = errors.New("find Go: it is in none of the usual places")
 
 // goPaths are the paths that [Find] tries, in this order. After them it tries the
@@ -56,13 +56,13 @@ func Find(home string) (string, error) {
 // release returns the name of a toolchain's folder, which is its version.
 func release(place string) string { return path.Base(path.Dir(path.Dir(place))) }
 
-// Build is an order to build a package.
+// Build describes the build of a package.
 type Build struct {
 	Go  string // the command, absolute
-	Dir string // of the package, absolute
-	Out string // the file of the module to write, absolute
-	// Env returns the value of an environment variable. Only variables with the places of
-	// the toolchain's caches are read.
+	Dir string // the folder of the package, absolute
+	Out string // the file to which the module is written, absolute
+	// Env returns the value of an environment variable. Only the passed variables are read,
+	// which hold the places of the toolchain's caches.
 	Env func(string) string
 }
 
@@ -72,7 +72,7 @@ var passedEnv = []string{"HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOPATH", "X
 
 // Error is returned when the toolchain has failed to build.
 type Error struct {
-	Output string // of the toolchain, at most 64 KiB
+	Output string // output of the toolchain, its first 64 KiB
 	Err    error
 }
 
@@ -111,8 +111,8 @@ func (b Build) Run(ctx context.Context) error {
 	return &Error{Output: strings.TrimRight(out.buf.String(), "\n"), Err: err}
 }
 
-// boundedBuffer keeps the first bytes of the output. It does not embed the buffer, whose
-// other methods would bypass the limit.
+// boundedBuffer keeps the first maxOutput bytes and drops the rest. It does not embed the
+// buffer, whose other methods would bypass the limit.
 type boundedBuffer struct{ buf bytes.Buffer }
 
 func (l *boundedBuffer) Write(p []byte) (int, error) {

@@ -23,14 +23,13 @@ import (
 
 const (
 	maxConfigBytes = 1 << 20
-	maxFieldBytes  = 32 << 10 // of a user name, a password or a token
+	maxFieldBytes  = 32 << 10 // size of a user name, a password or a token
 )
 
 // Login proves to a registry who sends a request. The zero Login is anonymous.
 type Login struct {
 	Username, Password string
-	// IdentityToken is exchanged for a token of the registry, in place of a password.
-	IdentityToken string
+	IdentityToken      string // exchanged for a token of the registry, in place of a password
 }
 
 // String returns no secret; neither do GoString and LogValue.
@@ -42,10 +41,9 @@ func (l Login) GoString() string { return "login" }
 // LogValue implements slog.LogValuer.
 func (l Login) LogValue() slog.Value { return slog.StringValue("login") }
 
-// hub is the name of Docker's own registry in Docker's configuration.
 const hub = "https://index.docker.io/v1/"
 
-// Finder finds logins in files, by the user's account and the environment.
+// Finder searches the configuration files of Docker and podman for logins.
 type Finder struct {
 	Dir         string                   // the home directory of the user's account, an absolute path; empty: unknown
 	Env         func(name string) string // reads a variable of the environment
@@ -112,7 +110,6 @@ func (h Finder) Login(ctx context.Context, host string) (login Login, looked Sea
 	return login, looked
 }
 
-// loginIn searches one file for the login of a registry.
 func (h Finder) loginIn(ctx context.Context, f file, host string) (login Login, err error) {
 	c, err := h.read(f)
 	if err != nil {
@@ -159,8 +156,8 @@ type auth struct {
 	IdentityToken string `json:"identitytoken"`
 }
 
-// read reads a file that nobody but the user can have written. In its usual place, root
-// may have written it, too.
+// read reads a configuration file. It refuses a file that somebody other than the user could
+// have written; in its usual place, root may have written it, too.
 func (h Finder) read(file file) (c config, err error) {
 	f, info, err := regular.Open(file.path)
 	if err != nil {
@@ -194,7 +191,7 @@ func (h Finder) read(file file) (c config, err error) {
 	return c, nil
 }
 
-// checkWriters returns an error if another user can have written a file. byRoot permits
+// checkWriters returns an error if another user could have written a file; byRoot permits
 // root.
 func checkWriters(path string, info fs.FileInfo, byRoot bool) error {
 	switch owner, mine := private.Owner(info); {
@@ -206,8 +203,8 @@ func checkWriters(path string, info fs.FileInfo, byRoot bool) error {
 	return nil
 }
 
-// entry returns the entry of a registry among the logins of the file, by the first of its
-// names that has one; zero: none has. Old programs write the registry's URL as its name.
+// entry returns the login in the file for a registry: that of the first of its names that has
+// one; zero: none has. Old programs write the registry's URL as its name.
 func (c config) entry(names []string) auth {
 	for _, name := range names {
 		for _, key := range append([]string{name}, slices.Sorted(maps.Keys(c.Auths))...) {
@@ -233,7 +230,7 @@ func (a auth) login() (Login, error) {
 	return l, l.check()
 }
 
-// check returns an error for a login that does not fit into a header.
+// check returns an error for a login that cannot be sent in a header.
 func (l Login) check() error {
 	for _, s := range []string{l.Username, l.Password, l.IdentityToken} {
 		if len(s) > maxFieldBytes || strings.ContainsAny(s, "\x00\r\n") {

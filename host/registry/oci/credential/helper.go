@@ -16,7 +16,7 @@ import (
 
 const (
 	helperTimeout  = 10 * time.Second
-	maxHelperBytes = 64 << 10 // of the output of a helper
+	maxHelperBytes = 64 << 10 // size of the output of a helper; more is an error
 )
 
 // helperDirs are the only directories from which a helper is started: see RATIONALE, "Why
@@ -70,7 +70,7 @@ func (h Finder) ask(ctx context.Context, name, host string) (Login, error) {
 	return l, l.check()
 }
 
-// find returns the path of a helper.
+// find returns the path of the helper with this name.
 func (h Finder) find(name string) (string, error) {
 	if name == "" || len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return "", errors.New("its name is not one of small letters, digits and hyphens")
@@ -96,7 +96,7 @@ func (h Finder) find(name string) (string, error) {
 	return "", fmt.Errorf("docker-credential-%s is in none of %s, the only folders that are searched", name, strings.Join(dirs, ", "))
 }
 
-// boundedBuffer keeps the output of a helper, and stops the helper at maxHelperBytes.
+// boundedBuffer holds the output of a helper, and stops the helper after maxHelperBytes.
 type boundedBuffer struct {
 	buf        bytes.Buffer
 	stop       func()

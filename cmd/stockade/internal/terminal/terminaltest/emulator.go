@@ -9,22 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// Emulator is a small terminal of unlimited height. It follows the bytes that it gets,
-// and records everything except printed text and line ends. It knows nothing about the
-// ways in which the program makes text harmless.
+// Emulator is a small terminal of unlimited height. It follows the bytes that it gets, and
+// records every action except printing text and ending lines. It shares no code with the parts
+// of the program that make text harmless.
 type Emulator struct {
 	Columns int
 	// Wide makes each character outside ASCII two columns wide, as some terminals do for
 	// characters of ambiguous width.
 	Wide bool
 
-	// Acts are the recorded actions, as text.
-	Acts []string
-	// Styled is set when any text was coloured.
-	Styled bool
+	Acts   []string // the recorded actions, as text
+	Styled bool     // set when any text was coloured
 
 	rows     [][]cell
-	wrapped  map[int]bool // rows that began because the row before was full
+	wrapped  map[int]bool // rows that began because the previous row was full
 	row, col int
 }
 
@@ -36,7 +34,7 @@ type cell struct {
 // Row is the content of one row.
 type Row struct {
 	Text    string
-	Wrapped bool // the row began because the row before was full
+	Wrapped bool // the row began because the previous row was full
 }
 
 // Rows returns the content of the terminal.

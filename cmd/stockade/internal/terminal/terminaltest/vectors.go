@@ -13,7 +13,7 @@ type Vector struct {
 	Warns string // part of the warning that a question has to show; empty: none
 }
 
-// The warnings of a question.
+// Parts of the warnings of a question.
 const (
 	warnHidden     = "are invisible"
 	warnBytes      = "not text"
