@@ -23,8 +23,7 @@ const maxBlameLines = 1000
 // maxBlamed limits the commits that are read, in addition to the limit for work.
 var maxBlamed = 250_000
 
-// origin is a version of a file to which lines may go back: in a commit, or in the
-// worktree.
+// origin is a version of a file to which lines may go back: in a commit, or in the worktree.
 type origin struct {
 	commit *repo.CommitNode // nil: the worktree
 	path   string
@@ -280,9 +279,8 @@ func (b *blamer) assign(o *origin, lines []span, as blamedLine) {
 	}
 }
 
-// passToParents passes the lines of an origin on to parents of its commit with the same
-// lines, and assigns the others. After an error, rest holds the lines whose origin is not
-// known.
+// passToParents passes the lines of an origin on to parents of its commit with the same lines,
+// and assigns the others. After an error, rest holds the lines whose origin is not known.
 func (b *blamer) passToParents(o *origin) (rest []span, err error) {
 	lines := o.lines
 	o.lines = nil
@@ -404,8 +402,7 @@ func (b *blamer) findRenamed(o *origin, p *repo.CommitNode) (*origin, error) {
 	return nil, nil
 }
 
-// passShared passes the lines that a parent also has on to the parent, and returns the
-// others.
+// passShared passes the lines that a parent also has on to the parent, and returns the others.
 func (b *blamer) passShared(o, p *origin, lines []span) (rest []span, err error) {
 	now, err := b.textOf(o)
 	if err != nil {

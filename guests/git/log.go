@@ -236,8 +236,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// commitChanges writes the changes of a commit. A merge is compared with its first
-// parent.
+// commitChanges writes the changes of a commit. A merge is compared with its first parent.
 func (c *call) commitChanges(commit *repo.Commit) error {
 	var before repo.ID
 	if len(commit.Parents) > 0 {

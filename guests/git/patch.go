@@ -227,8 +227,7 @@ func (c *call) patch(ch change) error {
 	})
 }
 
-// isBinary reports whether a change counts as binary, so that git would not show its
-// lines.
+// isBinary reports whether a change counts as binary, so that git would not show its lines.
 func (c *call) isBinary(path string, sides ...content) bool {
 	a := c.attributesOf(path)
 	if a.binary || a.textDiff {

@@ -60,8 +60,7 @@ func (c *call) findRenames(changes []change) ([]change, error) {
 	return out, nil
 }
 
-// renames is the state of a search for renames. Files are given by their position in
-// changes.
+// renames is the state of a search for renames. Files are given by their position in changes.
 type renames struct {
 	*call
 	changes []change

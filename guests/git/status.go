@@ -79,8 +79,7 @@ func conflicts(x *repo.Index, covers func(string) bool) (out []conflict) {
 	return out
 }
 
-// shortStatus writes a line for each path: changed files, sorted by path, then untracked
-// ones.
+// shortStatus writes a line for each path: changed files, sorted by path, then untracked ones.
 func (c *call) shortStatus(staged, working []change, conflicts []conflict, untracked []string) error {
 	for len(staged)+len(working)+len(conflicts) > 0 {
 		path := ""

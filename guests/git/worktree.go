@@ -438,8 +438,7 @@ func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
 	return err == nil && hashOf(normal) == e.ID, err
 }
 
-// unchangedLarge is unchanged for a file that is read in pieces. The module itself hashes
-// it.
+// unchangedLarge is unchanged for a file that is read in pieces. The module itself hashes it.
 func (s *scan) unchangedLarge(e *repo.IndexEntry, info fs.FileInfo, a attributes) (bool, error) {
 	f, err := os.Open(s.abs(e.Path))
 	if err != nil {
@@ -495,9 +494,8 @@ func (s *scan) copy(to io.Writer, from io.Reader) (n int64, err error) {
 }
 
 // normalizeEOL returns the content of a file as git would put it into the index: without
-// carriage returns if attributes say so. Configuration is not read, but core.autocrlf
-// leaves a trace: the file then had another size when it was added than its content in
-// the index.
+// carriage returns if attributes say so. Configuration is not read, but core.autocrlf leaves a
+// trace: the file then had another size when it was added than its content in the index.
 func (c *call) normalizeEOL(e *repo.IndexEntry, a attributes, data []byte) ([]byte, error) {
 	if a.text == "unset" || !bytes.Contains(data, []byte("\r\n")) {
 		return data, nil

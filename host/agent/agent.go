@@ -21,9 +21,8 @@ type Tools interface {
 	Definitions() []tool.Definition
 	// Repair corrects the name and the arguments of a call, as the model has meant them.
 	Repair(ctx context.Context, name, args string) (string, string)
-	// CallAll carries out and records the calls of one step. It returns their results in
-	// the order of the calls, each with limit as its LimitMessage. An error ends the
-	// turn.
+	// CallAll carries out and records the calls of one step. It returns their results in the
+	// order of the calls, each with limit as its LimitMessage. An error ends the turn.
 	CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error)
 }
 
@@ -33,8 +32,7 @@ type Preloader interface {
 	Preload(name string)
 }
 
-// Options wires an agent. Model, Tools, Log and Cwd are required; a limit of 0 is the
-// default.
+// Options wires an agent. Model, Tools, Log and Cwd are required; a limit of 0 is the default.
 type Options struct {
 	Model     llm.Model // model that answers the requests
 	Provider  string    // name of the provider, recorded only

@@ -63,8 +63,7 @@ func (s *Spent) add(e session.Event) {
 	}
 }
 
-// ContextReport returns the sizes of the next request. It may be called between turns
-// only.
+// ContextReport returns the sizes of the next request. It may be called between turns only.
 func (a *Agent) ContextReport() ContextReport {
 	conversation := a.conversation
 	conversation.makeRoom() // as the next request does

@@ -63,12 +63,11 @@ func (c *Conversation) addPersonCall(id string, m llm.Message) {
 	}
 }
 
-// ReadConversation builds a conversation from a session's events. Results come in the
-// order of their calls, even if they ended in another order. A call without a result, as
-// after a crash, gets one that says so. Events whose body has been deleted are left out.
-// maxChars limits the characters of a request, and messages are left out as in the
-// running session: a resumed session sends the same requests, and needs no more memory.
-// 0: no limit.
+// ReadConversation builds a conversation from a session's events. Results come in the order of
+// their calls, even if they ended in another order. A call without a result, as after a crash,
+// gets one that says so. Events whose body has been deleted are left out. maxChars limits the
+// characters of a request, and messages are left out as in the running session: a resumed
+// session sends the same requests, and needs no more memory. 0: no limit.
 func ReadConversation(events iter.Seq2[session.Event, error], maxChars int) (Conversation, error) {
 	c := Conversation{maxChars: maxChars}
 	for e, err := range events {
@@ -265,10 +264,9 @@ func size(m llm.Message) int {
 }
 
 // fit returns the messages that fit into budget characters, and counts the ones left out.
-// System messages stay, and the last brief of each name. First images are left out, from
-// the oldest on, then whole turns. If the current turn alone is too long, its older tool
-// results are replaced by a line that says so. The last recentMessages messages always
-// stay.
+// System messages stay, and the last brief of each name. First images are left out, from the
+// oldest on, then whole turns. If the current turn alone is too long, its older tool results
+// are replaced by a line that says so. The last recentMessages messages always stay.
 func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	total := 0
 	for _, m := range messages {

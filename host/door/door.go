@@ -73,14 +73,12 @@ type Options struct {
 	Redact *redact.Redactor
 	// Jail configures the processes of tools. The door sets Redact, Proxy and Histories.
 	Jail jail.Options
-	// Note tells a person something that is not the result of a call. Nil: nobody is
-	// told.
+	// Note tells a person something that is not the result of a call. Nil: nobody is told.
 	Note   func(format string, args ...any)
 	Logger *slog.Logger // nil: silent
 }
 
-// Door holds the things that the sessions of a process share. It is safe for concurrent
-// use.
+// Door holds the things that the sessions of a process share. It is safe for concurrent use.
 type Door struct {
 	opts    Options // fixed at creation
 	ceiling policy.Ceiling
@@ -387,9 +385,8 @@ func (d *Door) interruptOpenCalls(ctx context.Context, st session.Store) error {
 	return nil
 }
 
-// minKeyBytes is the minimum length of a provider's key that is redacted, in bytes. A
-// shorter key is a word for a local server, such as "ollama", which also stands in
-// ordinary text.
+// minKeyBytes is the minimum length of a provider's key that is redacted, in bytes. A shorter
+// key is a word for a local server, such as "ollama", which also stands in ordinary text.
 const minKeyBytes = 12
 
 // AddSecret has the key of a provider taken out of everything that is recorded, shown or

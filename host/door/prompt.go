@@ -21,8 +21,7 @@ import (
 
 const dateBrief = "date"
 
-// today returns the sentence that tells the model the date. It is sent again on another
-// day.
+// today returns the sentence that tells the model the date. It is sent again on another day.
 func today(now time.Time) string {
 	zone, _ := now.Zone()
 	offset := "UTC" + now.Format("-07:00")

@@ -144,9 +144,8 @@ const (
 	FaultDeniedURL                   // a layer does not permit its address
 )
 
-// ResolveProvider returns a provider with ProviderAuto replaced by a real one and its
-// defaults filled in, as it would be asked. The error is a *[ModelError] if it cannot be
-// asked.
+// ResolveProvider returns a provider with ProviderAuto replaced by a real one and its defaults
+// filled in, as it would be asked. The error is a *[ModelError] if it cannot be asked.
 func (d *Door) ResolveProvider(p Provider) (Provider, error) {
 	err := d.resolveProvider(&p, true)
 	return p, err
@@ -292,9 +291,8 @@ func (s *Session) model(p *Provider) (llm.Model, error) {
 	s.door.AddSecret(p.Client.APIKey)
 	served := *p
 	if p.Name == ProviderOffline {
-		// The offline model is served over the real wire format and read by the real
-		// client, so that a turn with it exercises everything that a turn with a
-		// provider does.
+		// The offline model is served over the real wire format and read by the real client,
+		// so that a turn with it exercises everything that a turn with a provider does.
 		token := rand.Text()
 		server := offline.NewServer(offline.Planner{}, token)
 		url, err := server.Start("127.0.0.1:0")
@@ -342,8 +340,7 @@ func (d *Door) checkBaseURL(base, own string) error {
 	return nil
 }
 
-// checkPermitted returns a *[ModelError] if one of the lists lacks the value; otherwise
-// nil.
+// checkPermitted returns a *[ModelError] if one of the lists lacks the value; otherwise nil.
 func checkPermitted(fault ModelFault, what, value string, lists []policy.List) error {
 	ok, from := policy.Permits(lists, value)
 	if ok {

@@ -30,9 +30,8 @@ type SessionOptions struct {
 	Workspace string
 	// Catalog lists the tools. Nil: the built-in ones.
 	Catalog *tool.Catalog
-	// Policy holds the mounts, rules and limits of the session. Its zero value has no
-	// mounts and no rules. Layers, Tier and LikelyTier must be unset, because the door
-	// sets them.
+	// Policy holds the mounts, rules and limits of the session. Its zero value has no mounts
+	// and no rules. Layers, Tier and LikelyTier must be unset, because the door sets them.
 	Policy policy.Options
 	// Approver answers the questions of the policy. Nil: every answer is no.
 	Approver dispatch.Approver
@@ -76,10 +75,9 @@ type Session struct {
 	closers             []func() error // called by end, the last one first
 }
 
-// Open opens a session. The log of an earlier session is verified as a whole while it is
-// read, see [session.VerifyEach]. The error may be an error of [Door.Store], a
-// *[ModelError], or wrap a *session.ChainError, session.ErrInUse, session.ErrNoSession or
-// registry.ErrNoBuiltin.
+// Open opens a session. The log of an earlier session is verified as a whole while it is read,
+// see [session.VerifyEach]. The error may be an error of [Door.Store], a *[ModelError], or
+// wrap a *session.ChainError, session.ErrInUse, session.ErrNoSession or registry.ErrNoBuiltin.
 func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err error) {
 	if opts.Catalog == nil {
 		if opts.Catalog, err = registry.Builtin(); err != nil {

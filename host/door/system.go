@@ -42,8 +42,7 @@ func (d *Door) config(module, name string) (string, bool) {
 	return "", false
 }
 
-// gitTool is the name of the built-in module that reads git repositories, and of its
-// tool.
+// gitTool is the name of the built-in module that reads git repositories, and of its tool.
 const gitTool = "git"
 
 // hiddenFromGit tells the git module which paths of a repository are hidden, because the

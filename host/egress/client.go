@@ -11,9 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// Client returns a client for the provider of the model. It reaches the hosts of this
-// network, follows no redirects, and uses its connections again. Its user has to limit
-// time and size.
+// Client returns a client for the provider of the model. It reaches the hosts of this network,
+// follows no redirects, and uses its connections again. Its user has to limit time and size.
 func (e *Egress) Client(to *network.Network) *http.Client {
 	return &http.Client{
 		Transport:     e.newTransport(to),

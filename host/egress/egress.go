@@ -213,10 +213,9 @@ func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 	return addrs, nil
 }
 
-// fullyQualified adds a final dot to a name, so that the resolver does not try it below
-// the domains of its own network: a rule for example.com must not allow
-// example.com.corp.internal. A name of one label stays as it is, since it is meant to be
-// looked up there.
+// fullyQualified adds a final dot to a name, so that the resolver does not try it below the
+// domains of its own network: a rule for example.com must not allow example.com.corp.internal.
+// A name of one label stays as it is, since it is meant to be looked up there.
 func fullyQualified(name string) string {
 	if strings.Contains(name, ".") {
 		return name + "."

@@ -65,8 +65,7 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req services.Req
 }
 
 // Lazy makes the egress when a call first needs the network: reading the certificate
-// authorities takes longer than most calls. If it cannot be made, every request is
-// denied.
+// authorities takes longer than most calls. If it cannot be made, every request is denied.
 type Lazy func() (*Egress, error)
 
 // ServeProxy is [Egress.ServeProxy].

@@ -27,10 +27,9 @@ func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.
 	return &http.Client{Transport: &idleTransport{next: c, idle: cmp.Or(idle, 30*time.Second)}, CheckRedirect: checkRedirect}
 }
 
-// ClientFactory returns a function that makes a [Egress.FollowingClient] for the server
-// at a base URL. The client reaches the hosts of [FetchNetwork], under the ceiling.
-// byPerson reports whether a person has named the server, and not a file of somebody
-// else.
+// ClientFactory returns a function that makes a [Egress.FollowingClient] for the server at a
+// base URL. The client reaches the hosts of [FetchNetwork], under the ceiling. byPerson
+// reports whether a person has named the server, and not a file of somebody else.
 func (e *Egress) ClientFactory(rules []network.Rule, ceiling policy.Ceiling, byPerson bool) func(base string) (*http.Client, error) {
 	return func(base string) (*http.Client, error) {
 		to, err := FetchNetwork(base, rules, byPerson)

@@ -21,8 +21,7 @@ const (
 // accessDenied is the TLS alert access_denied, in the form before keys are agreed on.
 var accessDenied = []byte{21, 3, 1, 0, 2, 2, 49}
 
-// readHello reads the first message of a TLS client. read holds all bytes that it has
-// read.
+// readHello reads the first message of a TLS client. read holds all bytes that it has read.
 func readHello(r io.Reader) (hello *tls.ClientHelloInfo, read []byte, err error) {
 	heard := &listenOnlyConn{r: io.LimitReader(r, maxHello)}
 	err = tls.Server(heard, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {

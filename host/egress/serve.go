@@ -40,11 +40,10 @@ const (
 // redirects, and without switching protocols. A refusal is answered with status 403, with
 // the reason in the status line and as text.
 //
-// Connections and requests count against the grant's limits for requests and for sent
-// bytes, with all bytes that are sent on them. All connections together may receive as
-// much as that many requests could. A connection is closed if its request does not come,
-// or no bytes move, within HTTPTimeout. A whole connection has no time limit other than
-// the command's.
+// Connections and requests count against the grant's limits for requests and for sent bytes,
+// with all bytes that are sent on them. All connections together may receive as much as that
+// many requests could. A connection is closed if its request does not come, or no bytes move,
+// within HTTPTimeout. A whole connection has no time limit other than the command's.
 func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error {
 	defer l.Close()
 	if grant.ExecNetwork() == nil {
@@ -176,8 +175,7 @@ func (c *relay) run(ctx context.Context) error {
 	return c.forward(ctx, h, "http://"+target{Origin: o}.authority()+h.target)
 }
 
-// connectTarget parses the HOST:PORT of a CONNECT. The protocol of the result has no
-// meaning.
+// connectTarget parses the HOST:PORT of a CONNECT. The protocol of the result has no meaning.
 func connectTarget(h *head) (network.Origin, error) {
 	o, rest, err := network.ParseOrigin("https://" + h.target)
 	if err == nil && (rest != "" || !strings.HasSuffix(h.target, ":"+strconv.Itoa(int(o.Port)))) {

@@ -21,9 +21,8 @@ type target struct {
 	url *url.URL // parsed URL with the normalized host, and without a fragment
 }
 
-// parseTarget parses http[s]://HOST[:PORT][/...]. It refuses everything that two parsers
-// could read differently: user names, backslashes, white space, control characters,
-// invalid hosts.
+// parseTarget parses http[s]://HOST[:PORT][/...]. It refuses everything that two parsers could
+// read differently: user names, backslashes, white space, control characters, invalid hosts.
 func parseTarget(s string) (target, error) {
 	if len(s) > maxURLBytes {
 		return target{}, fmt.Errorf("URL: it has %d bytes, more than %d", len(s), maxURLBytes)
@@ -52,8 +51,7 @@ func parseURL(s string) (t target, err error) {
 	return t, nil
 }
 
-// checkReference refuses characters that a URL must escape and that some programs
-// misread.
+// checkReference refuses characters that a URL must escape and that some programs misread.
 func checkReference(s string) error {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\\\"<>^`", c) >= 0 {

@@ -1,5 +1,4 @@
-// Package shellword writes text as one word of a command line, to be shown and
-// copied.
+// Package shellword writes text as one word of a command line, to be shown and copied.
 package shellword
 
 import (

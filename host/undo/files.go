@@ -91,8 +91,7 @@ func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int
 	return files, unrecorded, nil
 }
 
-// addChange adds one change of call c to the tallies. byPath finds a tally by its newest
-// path.
+// addChange adds one change of call c to the tallies. byPath finds a tally by its newest path.
 func addChange(all []*fileTally, byPath map[string]*fileTally, c *call, change session.Change, undone bool) []*fileTally {
 	key := cmp.Or(change.From, change.Path)
 	f := byPath[key]

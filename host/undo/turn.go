@@ -151,8 +151,7 @@ type plan struct {
 	redo   bool // makes the turn's changes again
 	prompt string
 	files  []file // sorted by path
-	// hasInterrupted is set if a call was interrupted, so that its changes may be made or
-	// not.
+	// hasInterrupted is set if a call was interrupted, so that its changes may be made or not.
 	hasInterrupted bool
 }
 
@@ -334,8 +333,7 @@ func describeNoImage(why session.NoPreimage) string {
 	return string(why)
 }
 
-// same reports whether two versions are equal. A regular file without a hash equals no
-// other.
+// same reports whether two versions are equal. A regular file without a hash equals no other.
 func same(a, b *session.Version) bool {
 	switch {
 	case a == nil || b == nil:

@@ -42,8 +42,7 @@ func (c *Commit) Subject() string {
 	return strings.Join(words, " ")
 }
 
-// Signature names a person and a time: the author of a commit, its committer, or a
-// tagger.
+// Signature names a person and a time: the author of a commit, its committer, or a tagger.
 type Signature struct {
 	Name, Email string
 	When        time.Time // in the person's time zone

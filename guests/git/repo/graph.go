@@ -14,8 +14,7 @@ import (
 // objects, and Bloom filters for the paths that each commit changes. It only saves work. A
 // malformed commit-graph is not used; a wrong one is believed, as git does.
 
-// graph is one layer of the commit-graph, read in pages. Its chunks are offsets in the
-// file.
+// graph is one layer of the commit-graph, read in pages. Its chunks are offsets in the file.
 type graph struct {
 	f          *pagedFile
 	first      uint32 // position of its first commit: the number of commits in the layers below
@@ -163,8 +162,7 @@ func (g *graph) be32(at int64) (uint32, bool) {
 	return binary.BigEndian.Uint32(b[:]), err == nil
 }
 
-// layer returns the layer with a position, and the position in this layer; nil: there is
-// none.
+// layer returns the layer with a position, and the position in this layer; nil: there is none.
 func (r *Repo) layer(at uint32) (*graph, int64) {
 	for i := len(r.graphs) - 1; i >= 0; i-- {
 		if g := r.graphs[i]; at >= g.first {

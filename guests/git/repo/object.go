@@ -188,8 +188,7 @@ func (r *Repo) Size(id ID) (uint64, error) {
 // usualDelta is the minimum capacity of the buffer for deltas, in bytes.
 const usualDelta = 16 << 10
 
-// inflate fills data from a pack at an offset. cut: there may be more data, which is
-// ignored.
+// inflate fills data from a pack at an offset. cut: there may be more data, which is ignored.
 func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
 	r.Spend(workObject + len(data)/inflatedPerUnit)
 	if err := r.inflater.inflate(&reader{f: p.pack, off: at}, data, cut); err != nil {

@@ -23,8 +23,7 @@ type pageKey struct {
 	number int64
 }
 
-// page is a cached page. used is set when it is read, and cleared when free passes it
-// over.
+// page is a cached page. used is set when it is read, and cleared when free passes it over.
 type page struct {
 	pageKey
 	data []byte

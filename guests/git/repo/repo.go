@@ -5,9 +5,8 @@
 // Every file may be hostile. Sizes are checked before memory is allocated, chains and
 // depths are limited, and packs are read in pages: the module may run in 64 MiB.
 //
-// Words: the git directory is git's $GIT_DIR. The common directory is shared by all
-// worktrees of a repository, and usually is the git directory. An ID is the SHA-1 of an
-// object.
+// Words: the git directory is git's $GIT_DIR. The common directory is shared by all worktrees
+// of a repository, and usually is the git directory. An ID is the SHA-1 of an object.
 package repo
 
 import (
@@ -90,9 +89,8 @@ type Repo struct {
 // maxAbove limits the directories above a path that are searched for a repository.
 const maxAbove = 256
 
-// Open opens the repository that holds a path, which must be absolute and clean and need
-// not exist. check is called from time to time; its error ends the call. nil: nothing
-// ends it.
+// Open opens the repository that holds a path, which must be absolute and clean and need not
+// exist. check is called from time to time; its error ends the call. nil: nothing ends it.
 func Open(path string, check func() error) (*Repo, error) {
 	dir := path
 	for range maxAbove {

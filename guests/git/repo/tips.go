@@ -86,8 +86,7 @@ func gitDirs(common string) ([]string, error) {
 	return dirs, err
 }
 
-// ObjectGitDirs returns the git directories whose objects the repository uses, its own
-// first.
+// ObjectGitDirs returns the git directories whose objects the repository uses, its own first.
 func (r *Repo) ObjectGitDirs() []string {
 	dirs := slices.Clone(r.objects)
 	for i, objects := range dirs {

@@ -138,8 +138,7 @@ type cut struct {
 }
 
 const (
-	// maxIndent limits an indent, in columns, and maxBlanks the blank lines that are
-	// counted.
+	// maxIndent limits an indent, in columns, and maxBlanks the blank lines that are counted.
 	maxIndent = 200
 	maxBlanks = 20
 )

@@ -7,8 +7,7 @@ import (
 	"math/bits"
 )
 
-// Text is a text divided into lines. A line includes its ending, which the last line may
-// lack.
+// Text is a text divided into lines. A line includes its ending, which the last line may lack.
 type Text struct {
 	data   []byte
 	starts []int32  // offset of each line, and of the end
