@@ -11,11 +11,11 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
-// maxURLBytes limits a URL, which is a way to send data out.
+// maxURLBytes limits a URL, which is a way to send data out, in bytes; a longer one is an error.
 const maxURLBytes = 8 << 10
 
-// target is a URL that was parsed once for all purposes: the decided host is also the one
-// that is dialled, authenticated and requested.
+// target is a URL that was parsed once for all purposes: the same host is decided, dialled,
+// authenticated and requested.
 type target struct {
 	network.Origin
 	url *url.URL // parsed URL with the normalized host, and without a fragment
@@ -61,8 +61,8 @@ func checkReference(s string) error {
 	return nil
 }
 
-// authority returns the host, in brackets if needed, and the port unless it is the
-// protocol's default.
+// authority returns the host, in brackets if it is an IPv6 address, and the port unless it is the
+// default of the protocol.
 func (t target) authority() string {
 	own := t.Protocol == network.HTTP && t.Port == 80 || t.Protocol == network.HTTPS && t.Port == 443
 	switch {
@@ -74,7 +74,8 @@ func (t target) authority() string {
 	return t.Host.String()
 }
 
-// redirect returns the target of a redirect from t to location.
+// redirect returns the target of a redirect from t to location, which may be relative. A redirect
+// from https to http is an error.
 func (t target) redirect(location string) (target, error) {
 	if len(location) > maxURLBytes {
 		return target{}, fmt.Errorf("it has %d bytes, more than %d", len(location), maxURLBytes)
