@@ -11,8 +11,8 @@
 // the reason is given. A command that changed files directly leaves no record, so a turn with
 // one is not undone. Times, owners and the bits setuid and setgid are not put back.
 //
-// The package does not write to the host. It stages the changes in the directories that
-// the grant of the call lets it change, and looks up each path part by part, following no
-// link. From there they go the way of every call's changes: the policy decides about the
-// paths, the log gets the changes with preimages, and the stage commits them.
+// The package does not write to the host. It stages the changes in the directories that the
+// grant of the call lets it change, and looks up each path part by part, following no link. Then
+// the changes are treated like those of every call: the policy decides about the paths, the log
+// gets the changes with preimages (the contents before them), and the stage commits them.
 package undo
