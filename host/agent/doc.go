@@ -1,5 +1,5 @@
-// Package agent is the loop: a prompt goes in, the model is asked step by step, its tool
-// calls are carried out and their results go back, until it answers.
+// Package agent runs the loop of an agent: a prompt goes in, the model is asked step by step, its
+// tool calls are carried out and their results go back, until it answers.
 //
 // A turn leads from a prompt to its answer; a step is one reply of the model. The results of
 // its calls go back in the order of the calls. The agent ends a turn if the model makes the
