@@ -42,9 +42,8 @@ type pending struct {
 	heldBytes    int             // bytes of the messages in held
 }
 
-// carryOut takes a call from its beginning to a result that is not recorded yet. It reads
-// from top to bottom as the security story. An error ends the call: a [refusal], or a
-// fault of the host.
+// carryOut takes a call from its beginning to a result that is not recorded yet. It reads from
+// top to bottom as the security story. An error is a [refusal], or a fault of the host.
 func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	entry, err := p.check(ctx)
 	if err != nil {

@@ -105,8 +105,9 @@ func target(v *tool.Version) string {
 	return v.Target
 }
 
-// record returns the record of one change, and adds the contents before and after to the images.
-// Its error is that somebody else has changed the file, or that a content cannot be read.
+// record returns the record of one change, and adds the contents before and after to the
+// images. Its error is that somebody else has changed the file, or that a content cannot be
+// read.
 func (a *changeRecorder) record(c tool.Change) (session.Change, error) {
 	out := session.Change{Path: filename.UTF8(c.Path), From: filename.UTF8(c.From), Kind: c.Kind} // JSON has UTF-8 only
 	secret := looksSecret(c)
@@ -150,8 +151,9 @@ func (a *changeRecorder) addImage(content []byte) {
 	}
 }
 
-// version returns the record of a version; nil if v is nil. It hashes the content if the limits
-// allow it. If the content is wanted, version returns it, or the reason why it is not stored.
+// version returns the record of a version; nil if v is nil. It hashes the content if the
+// limits allow it. If the content is wanted, version returns it, or the reason why it is not
+// stored.
 func (a *changeRecorder) version(v *tool.Version, wanted bool) (out *session.Version, content []byte, why session.NoPreimage, err error) {
 	if v == nil {
 		return nil, nil, "", nil

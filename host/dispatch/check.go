@@ -13,8 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// check finds the tool of the call. It refuses a call that needs no decision: of an unknown tool,
-// with wrong arguments, or on a file that the model has not seen.
+// check finds the tool of the call. It refuses a call that needs no decision: of an unknown
+// tool, with wrong arguments, or on a file that the model has not seen.
 func (p *pending) check(ctx context.Context) (*tool.Entry, error) {
 	entry, err := p.find()
 	if err == nil {
@@ -30,7 +30,8 @@ func (p *pending) check(ctx context.Context) (*tool.Entry, error) {
 }
 
 // checkAllowedDirs refuses a call of an added tool if a directory that the tool was given is
-// gone or no directory any more, or is reached through a link: nobody gave the tool that place.
+// gone or no directory any more, or is reached through a link: nobody gave the tool that
+// place.
 func (p *pending) checkAllowedDirs(entry *tool.Entry) error {
 	if entry.Allowed == nil || entry.Capabilities.Files == tool.FilesNone && entry.Capabilities.Exec == "" {
 		return nil

@@ -8,7 +8,8 @@ import (
 )
 
 // denials holds the calls of the current turn that a person has denied: nobody is asked again
-// about an equal call, see [callKey]. Calls outside of turns, which a person makes, are not held.
+// about an equal call, see [callKey]. Calls outside of turns, which a person makes, are not
+// held.
 type denials struct {
 	mu     sync.Mutex
 	turn   int                 // number of the newest turn with a question

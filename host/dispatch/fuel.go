@@ -17,8 +17,8 @@ type fuel struct {
 	tools map[string]*policy.Budget // budgets of the tools that were called
 }
 
-// newFuel returns the budgets of a session. spent is the fuel that its earlier calls have used,
-// by tool; nil: none.
+// newFuel returns the budgets of a session. spent is the fuel that its earlier calls have
+// used, by tool; nil: none.
 func newFuel(limits policy.Limits, spent map[string]uint64) *fuel {
 	f := &fuel{limits: limits, tools: map[string]*policy.Budget{}}
 	var total uint64
@@ -35,7 +35,8 @@ func (f *fuel) add(tool string, spent uint64) {
 	f.tools[tool] = policy.NewBudget(policy.ToolFuelKey, f.limits.ToolFuel, spent)
 }
 
-// budgets returns the budgets that a call of the tool draws from: the tool's and the session's.
+// budgets returns the budgets that a call of the tool draws from: the tool's and the
+// session's.
 func (f *fuel) budgets(tool string) []*policy.Budget {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,19 +12,19 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxUngrouped is the number of tools above which tools are offered to the model in groups: see
-// RATIONALE, "Why does the model see groups of tools above 40?".
+// maxUngrouped is the number of tools above which tools are offered to the model in groups:
+// see RATIONALE, "Why does the model see groups of tools above 40?".
 const maxUngrouped = 40
 
-// Limits for the description of list_tools, which is part of every request, and for its result,
-// which stays in the conversation.
+// Limits for the description of list_tools, which is part of every request, and for its
+// result, which stays in the conversation.
 const (
 	maxGroups          = 100      // groups that are named; further ones are counted
 	maxDescribedGroups = 40       // groups with a description; further ones have only a name
 	maxGroupText       = 100      // bytes of the description of one group, which is cut
 	maxListedText      = 200      // bytes of the description of one tool in a result, which is cut
 	maxListedSchema    = 2 << 10  // bytes of the schema of one tool in a result; a longer one is left out
-	maxListedBytes     = 24 << 10 // bytes of all descriptions and schemas in a result; further ones are left out
+	maxListedBytes     = 24 << 10 // bytes of all these texts in a result; further ones are left out
 )
 
 // listModule stands for the module of list_tools, the only tool without a guest. The host
@@ -101,8 +101,8 @@ func listEntry(groups []tool.Group) *tool.Entry {
 	}}, listModule, "")
 }
 
-// groupText returns the first sentences of the descriptions of a group's tools in one line, cut
-// to maxGroupText bytes.
+// groupText returns the first sentences of the descriptions of a group's tools in one line,
+// cut to maxGroupText bytes.
 func groupText(g tool.Group) string {
 	var text string
 	for _, e := range g.Tools {
@@ -115,8 +115,8 @@ func groupText(g tool.Group) string {
 	return oneLine(text, maxGroupText)
 }
 
-// oneLine returns text without line breaks, cut to maxBytes bytes: with line breaks the text of
-// one module could look like another entry of the list.
+// oneLine returns text without line breaks, cut to maxBytes bytes: with line breaks the text
+// of one module could look like another entry of the list.
 func oneLine(text string, maxBytes int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) <= maxBytes {
@@ -126,8 +126,8 @@ func oneLine(text string, maxBytes int) string {
 }
 
 // openGroups holds the open tool groups, whose tools are offered to the model, in the order of
-// opening: the list of offered tools then grows only at its end, and a provider that caches the
-// beginning of a request finds it unchanged.
+// opening: the list of offered tools then grows only at its end, and a provider that caches
+// the beginning of a request finds it unchanged.
 type openGroups struct {
 	mu    sync.Mutex
 	names []string // nil: none is open
@@ -140,7 +140,8 @@ func (o *openGroups) list() []string {
 }
 
 // openGroup opens the group with a name. It closes the groups that were opened first until the
-// offered tools fit into a request, and returns their names. Empty, or open already: no change.
+// offered tools fit into a request, and returns their names. Empty, or open already: no
+// change.
 func (d *Dispatcher) openGroup(group string) (closed []string) {
 	d.openGroups.mu.Lock()
 	defer d.openGroups.mu.Unlock()
@@ -162,10 +163,10 @@ func (d *Dispatcher) openGroupOf(entry *tool.Entry) {
 	}
 }
 
-// Definitions returns the tools that are offered to the model: the first [llm.MaxTools] of them.
-// Tools that the policy hides are left out. If more than 40 remain, only the built-in tools,
-// list_tools and the tools of open groups are offered. The model opens a group by a call of
-// list_tools or of one of its tools, which can be called by name at any time.
+// Definitions returns the tools that are offered to the model: the first [llm.MaxTools] of
+// them. Tools that the policy hides are left out. If more than 40 remain, only the built-in
+// tools, list_tools and the tools of open groups are offered. The model opens a group by a
+// call of list_tools or of one of its tools, which can be called by name at any time.
 func (d *Dispatcher) Definitions() []tool.Definition {
 	entries := d.offer().toolsWith(d.openGroups.list())
 	defs := make([]tool.Definition, min(len(entries), llm.MaxTools))

@@ -43,8 +43,8 @@ func (p *pending) runWithHistory(ctx context.Context, grant policy.Grant, entry 
 	}
 }
 
-// search lets a guest search the history of a repository for secrets, and passes the findings to
-// learn. If the search fails, it passes nil: the whole history counts as unsearched.
+// search lets a guest search the history of a repository for secrets, and passes the findings
+// to learn. If the search fails, it passes nil: the whole history counts as unsearched.
 func (p *pending) search(ctx context.Context, u policy.History, learn func(policy.History, []byte) error) error {
 	var found []byte
 	if searcher := p.d.opts.HistoryTool; searcher != nil {
@@ -73,8 +73,9 @@ func (p *pending) search(ctx context.Context, u policy.History, learn func(polic
 	return nil
 }
 
-// askHistory asks in one question whether commands may read the contents of the held histories,
-// and adds rules for the answer. A no does not deny the call: its command runs without them.
+// askHistory asks in one question whether commands may read the contents of the held
+// histories, and adds rules for the answer. A no does not deny the call: its command runs
+// without them.
 func (p *pending) askHistory(ctx context.Context, entry *tool.Entry, held []policy.History) error {
 	decision := p.d.opts.Policy.AskHistory(p.call, entry, held)
 	answer, _ := p.putQuestion(ctx, decision.Question())

@@ -48,7 +48,7 @@ type repeat struct {
 // sideEffects holds the changes that a call has made.
 type sideEffects struct {
 	hashes     map[string][sha256.Size]byte // hash of the change of each path; nil: nothing was changed
-	ranProcess bool                         // set if the call started a process, which may have changed nothing
+	ranProcess bool                         // set if the call started a process, even one without changes
 }
 
 // hashChanges returns a hash of the call's change of each file, by path. A change to a content

@@ -11,9 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// seenFiles holds for each file the newest hash of its content that a tool has reported in this
-// conversation. With it the host refuses a model's change to a part of a file that the model has
-// not read; and the tool refuses it if the file has changed since.
+// seenFiles holds for each file the newest hash of its content that a tool has reported in
+// this conversation. With it the host refuses a model's change to a part of a file that the
+// model has not read; and the tool refuses it if the file has changed since.
 type seenFiles struct {
 	mu    sync.Mutex
 	files map[string]knownFile // by absolute path
@@ -22,8 +22,8 @@ type seenFiles struct {
 // knownFile holds what the results of tools have told the conversation about one file.
 type knownFile struct {
 	hash string // newest reported hash; empty: no content was reported, or the file is gone
-	// before is the hash that was known when the step reportedIn began, and the model wrote the
-	// calls of that step. Empty: none was known.
+	// before is the hash that was known when the step reportedIn began, and the model wrote
+	// the calls of that step. Empty: none was known.
 	before      string
 	reportedIn  stepID          // step in which hash was reported
 	moves       []tool.LineEdit // edits by line number in the step reportedIn, in their order
@@ -93,8 +93,9 @@ func absolute(path, cwd string) string {
 	return filepath.Clean(path)
 }
 
-// checkSeen puts the hash of the content that the model has seen into the arguments of a change,
-// and refuses a change of a file that the model has not seen. Calls of a person pass unchecked.
+// checkSeen puts the hash of the content that the model has seen into the arguments of a
+// change, and refuses a change of a file that the model has not seen. Calls of a person pass
+// unchecked.
 func (p *pending) checkSeen(entry *tool.Entry) error {
 	c := entry.Content
 	if p.call.Caller != tool.CallerAgent || c == nil || c.Hash == "" {
@@ -138,8 +139,8 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 	return nil
 }
 
-// maxEdited limits the size of a file that tools hash, and change in part, in bytes. Tools refuse
-// a larger file, with a better error than the host could.
+// maxEdited limits the size of a file that tools hash, and change in part, in bytes. Tools
+// refuse a larger file, with a better error than the host could.
 const maxEdited = 8 << 20
 
 // tooLarge reports whether a mount shows the file, and the file is larger than maxEdited.
@@ -153,8 +154,8 @@ func (p *pending) tooLarge(entry *tool.Entry, path string) bool {
 	return st != nil && st.Mode().IsRegular() && st.Size() > maxEdited
 }
 
-// noContent is the hash that a tool gets for a file that is too large. No content has this hash,
-// so that the tool also fails if the file has shrunk before the tool reads it.
+// noContent is the hash that a tool gets for a file that is too large. No content has this
+// hash, so that the tool also fails if the file has shrunk before the tool reads it.
 var noContent = strings.Repeat("0", 64)
 
 // displayPath returns a path for the texts of errors: relative to the call's working
@@ -166,10 +167,10 @@ func (p *pending) displayPath(path string) string {
 	return path
 }
 
-// seenHash returns the hash of the content that the model has seen of the file k, or a refusal.
-// inStep is set for a call with line numbers, if a call of its step has reported the file before.
-// Then only edits by line number may have changed the content in this step: when the model wrote
-// the call, it could not know other changes.
+// seenHash returns the hash of the content that the model has seen of the file k, or a
+// refusal. inStep is set for a call with line numbers, if a call of its step has reported the
+// file before. Then only edits by line number may have changed the content in this step: when
+// the model wrote the call, it could not know other changes.
 func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name string) (string, error) {
 	switch {
 	case k.hash == "" && p.tooLarge(entry, absolute(name, p.call.Cwd)):
@@ -194,8 +195,9 @@ func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name str
 	return k.hash, nil
 }
 
-// moveLines corrects the line numbers in the arguments. The model counted them before the step;
-// edits of the step have moved the lines. It refuses the call if the lines were changed, too.
+// moveLines corrects the line numbers in the arguments. The model counted them before the
+// step; edits of the step have moved the lines. It refuses the call if the lines were changed,
+// too.
 func (p *pending) moveLines(args map[string]json.RawMessage, k knownFile, name string) error {
 	var from int
 	var to *int

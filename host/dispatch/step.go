@@ -14,8 +14,7 @@ import (
 // calls after it see its effects. Questions are put in the order of the calls. limit becomes the
 // LimitMessage of each result, see [tool.Result]; empty: none.
 //
-// Every call has a result. An error is as in [Dispatcher.Call]; it cancels the other calls that
-// are not completed.
+// Every call has a result. An error is as in [Dispatcher.Call]; it cancels the other calls.
 func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -15,7 +15,7 @@ import (
 type Undoer interface {
 	// Undo stages the undoing of the newest turn that has changed something and is not undone
 	// yet; with the argument redo, it stages the changes of the last undone turn again. Its
-	// results are as those of [Runner].Run; textForModel is for the model if the changes are made.
+	// results are as those of [Runner].Run; textForModel is for the model if they are made.
 	Undo(ctx context.Context, grant policy.Grant, call tool.Call) (result tool.Result, staged policy.Staged, textForModel string, err error)
 }
 
