@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// connectTCP opens a TCP connection to an address. It fails before the socket connects to another.
+// connectTCP opens a TCP connection to an address, and makes sure that it is to no other.
 func connectTCP(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
 	want := addr.String()
 	dialer := net.Dialer{

@@ -16,8 +16,7 @@
 // decided, resolved and dialled in the same way.
 //
 // The environment is not read: no HTTP_PROXY, no SSL_CERT_FILE. A proxy and further
-// certificate authorities come with [Options], from the user's or the administrator's
-// configuration.
+// certificate authorities come with [Options], from a user or an administrator.
 //
 // Everything that a guest, a command, a name server, a proxy or an HTTP server sends is
 // hostile. Errors of requests are [*services.Error] values; if the network denies a request, the

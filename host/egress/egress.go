@@ -26,21 +26,21 @@ type resolver interface {
 // Options configures the way to the network. The zero value of each field is its default.
 type Options struct {
 	// Proxy is the URL of an HTTP proxy, http or https, for public addresses. Empty: they are
-	// reached directly. Other addresses (this machine, granted private addresses) are never
-	// requested from the proxy.
+	// reached directly. Other addresses (this machine, granted private ones) are never sent to
+	// the proxy.
 	Proxy string
 	// ProxyResolves sends names to the proxy, for networks where only the proxy can resolve
 	// them. The proxy then has to check their addresses. False: names are resolved and checked
 	// here, and the proxy gets an address.
 	ProxyResolves bool
 	ProxyFrom     string // place where Proxy is set, for errors; empty: unknown
-	// IgnoredProxyVariable is the name of an environment variable that is set to a proxy and is
-	// not read, for errors; empty: there is none.
+	// IgnoredProxyVariable is the name of an environment variable that is set to a proxy and
+	// is not read, for errors; empty: there is none.
 	IgnoredProxyVariable string
 	Authorities          []Authorities // trusted in addition to the system's authorities
 
-	// Redact takes secrets out of answers before a guest gets the answers, because a server may
-	// repeat a secret of the request. Nil: answers are not changed.
+	// Redact takes secrets out of answers before a guest gets the answers, because a server
+	// may repeat a secret of the request. Nil: answers are not changed.
 	Redact *redact.Redactor
 	Logger *slog.Logger // nil: nothing is logged
 
@@ -66,8 +66,8 @@ type Egress struct {
 	roots func() (*x509.CertPool, error) // returns the trusted certificate authorities; reads them at the first call
 }
 
-// New returns an Egress. It returns an error for an invalid proxy and for a file of authorities
-// with an unreadable part. It connects to nothing.
+// New returns an Egress. It returns an error for an invalid proxy and for a file of
+// authorities with an unreadable part. It connects to nothing.
 func New(opts Options) (*Egress, error) {
 	opts.resolveTimeout = cmp.Or(opts.resolveTimeout, 5*time.Second)
 	opts.connectTimeout = cmp.Or(opts.connectTimeout, 5*time.Second)
@@ -124,8 +124,9 @@ func (e *Egress) dial(ctx context.Context, d network.Decision) (net.Conn, error)
 	return firstOf(ctx, "connect to "+d.String(), addrs, func(a netip.Addr) (net.Conn, error) { return e.reach(ctx, d, a) })
 }
 
-// firstOf calls reach for up to maxAttempts addresses in turn, and returns the first connection.
-// If all fail, it returns the error for the first address. what is for its own error, if ctx ends.
+// firstOf calls reach for up to maxAttempts addresses in turn, and returns the first
+// connection. If all fail, it returns the error for the first address. what is for the error
+// if ctx ends.
 func firstOf(ctx context.Context, what string, addrs []netip.Addr, reach func(netip.Addr) (net.Conn, error)) (net.Conn, error) {
 	var first error
 	for _, a := range addrs[:min(len(addrs), maxAttempts)] {
@@ -167,8 +168,8 @@ func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) 
 }
 
 // resolve returns the addresses of a host, all of them checked. One address that may not be
-// reached refuses the whole name: an honest name has no such address, and the name server could
-// otherwise choose which one is dialled.
+// reached refuses the whole name: an honest name has no such address, and the name server
+// could otherwise choose which one is dialled.
 func (e *Egress) resolve(ctx context.Context, d network.Decision) ([]netip.Addr, error) {
 	if addrs := d.Addresses(); addrs != nil {
 		return addrs, nil

@@ -64,8 +64,8 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req services.Req
 	return x.run(ctx)
 }
 
-// Lazy returns the egress, which it makes when a call first needs the network. If it returns an
-// error, every request is denied.
+// Lazy returns the egress, which it makes when a call first needs the network. If it returns
+// an error, every request is denied.
 type Lazy func() (*Egress, error)
 
 // ServeProxy is [Egress.ServeProxy].
@@ -121,8 +121,8 @@ func (x *fetch) run(ctx context.Context) (*services.Response, error) {
 	return nil, failf(services.Protocol, "more than %d redirects", maxRedirects)
 }
 
-// fill makes firstHeaders, with the secrets, and removes the headers with secrets from headers,
-// which redirects get.
+// fill makes firstHeaders, with the secrets, and removes the headers with secrets from
+// headers, which redirects get.
 func (x *fetch) fill(fill services.Fill) error {
 	filled, err := fill(x.target.url, x.headers.Clone(), x.body)
 	if err != nil {
@@ -150,20 +150,20 @@ func (x *fetch) fill(fill services.Fill) error {
 	return nil
 }
 
-// rangeHeaders lists the headers that ask for a part of an answer. A request with secrets must not
-// have them: a part of a secret is not recognized when a server repeats it.
+// rangeHeaders lists the headers that ask for a part of an answer. A request with secrets must
+// not have them: a part of a secret is not recognized when a server repeats it.
 var rangeHeaders = []string{"if-range", "range", "request-range"}
 
-// bodyHeaders lists the headers that describe the body as the server sent the body. If a secret
-// was taken out, they would reveal its length, or whether a guess of the secret is right.
+// bodyHeaders lists the headers that describe the body as the server sent the body. If a
+// secret was taken out, they would reveal its length, or whether a guess is right.
 var bodyHeaders = []string{"Content-Digest", "Content-Length", "Content-Md5", "Content-Range", "Digest", "Repr-Digest"}
 
 func (x *fetch) decide() network.Decision {
 	return x.grant.Network().Decide(x.target.Host.String(), x.target.Port, x.target.Protocol)
 }
 
-// follow turns x into the request for a redirect to location, or refuses it. status is that of the
-// answer with the redirect.
+// follow turns x into the request for a redirect to location, or refuses it. status is that of
+// the answer with the redirect.
 func (x *fetch) follow(status int, location string) error {
 	x.firstHeaders = nil
 	if x.e.opts.Redact.Text(location) != location {
@@ -243,8 +243,8 @@ func (x *fetch) exchange(ctx context.Context) (resp *services.Response, location
 	return resp, "", nil
 }
 
-// open connects to the host of a decision, and authenticates the server if the protocol is https.
-// protocols are then offered by ALPN; nil: none.
+// open connects to the host of a decision, and authenticates the server if the protocol is
+// https. protocols are then offered by ALPN; nil: none.
 func (e *Egress) open(ctx context.Context, d network.Decision, protocols []string) (net.Conn, error) {
 	conn, err := e.dial(ctx, d)
 	if err == nil && d.Protocol() == network.HTTPS {
@@ -263,8 +263,7 @@ func (e *Egress) open(ctx context.Context, d network.Decision, protocols []strin
 	return conn, err
 }
 
-// IgnoredProxyHint returns a hint about an environment variable that is set to a proxy and is not
-// read.
+// IgnoredProxyHint returns a hint about an environment variable with a proxy that is not read.
 func IgnoredProxyHint(variable string) string {
 	return variable + " is set, and is not read: to go through a proxy, set network.proxy = \"http://HOST:PORT\" in your own agent.toml"
 }
@@ -286,8 +285,7 @@ func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error)
 	return x.e.roundTrip(conn, req)
 }
 
-// roundTrip makes a request on a connection that is used for no other request, and reads the head
-// of the answer.
+// roundTrip makes the only request on a connection, and reads the head of the answer.
 func (e *Egress) roundTrip(conn net.Conn, req *http.Request) (*http.Response, error) {
 	dialled := false
 	give := func(context.Context, string, string) (net.Conn, error) {
@@ -324,7 +322,7 @@ func checkHead(resp *http.Response) error {
 	return nil
 }
 
-// redirects returns the target of a redirect; empty: the answer is none. Two targets are an error.
+// redirects returns the target of a redirect; empty: it is none. Two are an error.
 func redirects(resp *http.Response) (string, error) {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -339,8 +337,8 @@ func redirects(resp *http.Response) (string, error) {
 	return resp.Header.Get("Location"), nil
 }
 
-// pairs returns headers in the form for a guest: sorted by name, names in lower case, values in
-// valid UTF-8, and without secrets.
+// pairs returns headers in the form for a guest: sorted by name, names in lower case, values
+// in valid UTF-8, and without secrets.
 func (e *Egress) pairs(h http.Header) [][2]string {
 	out := [][2]string{}
 	for _, name := range slices.Sorted(maps.Keys(h)) {

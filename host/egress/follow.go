@@ -14,13 +14,13 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// FollowingClient returns a client for modules and their signatures, which a person fetches from
-// registries and web servers. It differs from [Egress.Client] in three ways. It follows at most
-// 5 redirects, each decided like any request. Once one leads to another host, port or protocol
-// than the first request's, no credentials are sent, and a body refuses it; none may lead from
-// https to http. It decompresses nothing. It gives up on a server that takes or sends nothing for
-// the time idle (0: 30 seconds), with a [services.Timeout]. Its user has to limit the total time
-// and the size.
+// FollowingClient returns a client for modules and their signatures, which a person fetches
+// from registries and web servers. It differs from [Egress.Client] in three ways. It follows
+// at most 5 redirects, each decided like any request. Once one leads to another host, port or
+// protocol than the first request's, no credentials are sent, and a body refuses it; none may
+// lead from https to http. It decompresses nothing. It gives up on a server that takes or
+// sends nothing for the time idle (0: 30 seconds), with a [services.Timeout]. Its user has to
+// limit the total time and the size.
 func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.Client {
 	c := e.newTransport(to)
 	c.next.DisableCompression = true
@@ -28,8 +28,8 @@ func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.
 }
 
 // ClientFactory returns a function that makes a [Egress.FollowingClient] for the server at a
-// base URL. The client reaches the hosts of [FetchNetwork] that the ceiling, an administrator's
-// limit, allows. byPerson is as in FetchNetwork. The function fails for an invalid URL.
+// base URL. The client reaches the hosts of [FetchNetwork] that the administrator's ceiling
+// allows. byPerson is as in FetchNetwork. An invalid URL is an error.
 func (e *Egress) ClientFactory(rules []network.Rule, ceiling policy.Ceiling, byPerson bool) func(base string) (*http.Client, error) {
 	return func(base string) (*http.Client, error) {
 		to, err := FetchNetwork(base, rules, byPerson)
@@ -41,12 +41,12 @@ func (e *Egress) ClientFactory(rules []network.Rule, ceiling policy.Ceiling, byP
 }
 
 // FetchNetwork returns the network of a [Egress.FollowingClient] for the server at a URL: its
-// host; this machine at the URL's port, if the host is localhost; and the hosts that the user's
-// rules allow, all without the hosts that they deny. A name that leads to a private network needs
-// a rule for the address. byPerson is set if a person has named the URL. Otherwise it comes from a
-// file of a project, which must not point the user at addresses that only the user can reach: then
-// also an address that is not public, and this machine, need a rule. An administrator's list is
-// applied afterwards, with [network.Network.Restrict].
+// host; this machine at the URL's port, if the host is localhost; and the hosts that the
+// user's rules allow, all without the hosts that they deny. A name that leads to a private
+// network needs a rule for the address. byPerson is set if a person has named the URL.
+// Otherwise it comes from a file of a project, which must not point the user at addresses that
+// only the user can reach: then also an address that is not public, and this machine, need a
+// rule. An administrator's list is applied afterwards, with [network.Network.Restrict].
 func FetchNetwork(base string, rules []network.Rule, byPerson bool) (*network.Network, error) {
 	t, err := parseTarget(base)
 	if err != nil {
@@ -68,8 +68,8 @@ func FetchNetwork(base string, rules []network.Rule, byPerson bool) (*network.Ne
 	return network.New(all), nil
 }
 
-// checkRedirect refuses a redirect, or removes headers from its request. net/http calls it before
-// each redirect; the transport then decides about the new request.
+// checkRedirect refuses a redirect, or removes headers from its request. net/http calls it
+// before each redirect; the transport then decides about the new request.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL.Host
 	if len(via) > maxRedirects {
@@ -97,8 +97,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if req.Body != nil && req.Body != http.NoBody {
 		return failf(services.Denied, "the redirect of %s is refused: the body was not meant for %s", from, next.url.Host)
 	}
-	// net/http copies the headers of the first request to each redirect. So they are also removed
-	// when a later redirect returns to the first server.
+	// net/http copies the headers of the first request to each redirect. So they are also
+	// removed when a later redirect returns to the first server.
 	req.Header = crossOriginHeaders(req.Header)
 	return nil
 }
@@ -160,7 +160,7 @@ func (s *sentBody) Read(p []byte) (int, error) {
 	return s.ReadCloser.Read(p)
 }
 
-// receivedBody is the body of an answer. The watch runs only while a read waits for the server.
+// receivedBody is the body of an answer. The watch runs only during a read.
 type receivedBody struct {
 	io.ReadCloser
 	watch *watch

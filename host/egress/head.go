@@ -16,7 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// maxRequestHead limits the head of a command's request to the proxy, in bytes; more are an error.
+// maxRequestHead limits the head of a request to the proxy, in bytes; more are an error.
 const maxRequestHead = maxURLBytes + maxHeaderBytes
 
 // head is the head of a command's request to the proxy.
@@ -69,8 +69,8 @@ func parseHead(r *bufio.Reader) (*head, error) {
 	}
 }
 
-// readLine returns a line without its CRLF, and subtracts its bytes from left, the number of bytes
-// that may still come. A longer line, and one that ends otherwise, is an error.
+// readLine returns a line without its CRLF, and subtracts its bytes from left, the number of
+// bytes that may still come. A longer line, and one that ends otherwise, is an error.
 func readLine(r *bufio.Reader, left *int) (string, error) {
 	line, err := r.ReadSlice('\n')
 	*left -= len(line)
@@ -156,8 +156,8 @@ func deleteHopHeaders(h http.Header) {
 	}
 }
 
-// connectionOptions returns the words of the Connection headers, in lower case. Without such words
-// it returns one empty word.
+// connectionOptions returns the words of the Connection headers, in lower case. Without such
+// words it returns one empty word.
 func connectionOptions(h http.Header) []string {
 	options := strings.Split(strings.ToLower(strings.Join(h.Values("Connection"), ",")), ",")
 	for i := range options {

@@ -18,11 +18,11 @@ const (
 	encryptedClientHello = 0xfe0d   // extension that hides the name of the server
 )
 
-// accessDenied is the TLS alert access_denied, in the unencrypted form before the handshake ends.
+// accessDenied is the TLS alert access_denied, in the unencrypted form.
 var accessDenied = []byte{21, 3, 1, 0, 2, 2, 49}
 
-// readHello reads the first message of a TLS client. read holds all bytes that were read. hello
-// is nil, with an error, if the message is not that of a TLS client.
+// readHello reads the first message of a TLS client. read holds all bytes that were read.
+// hello is nil, with an error, if the message is not that of a TLS client.
 func readHello(r io.Reader) (hello *tls.ClientHelloInfo, read []byte, err error) {
 	heard := &listenOnlyConn{r: io.LimitReader(r, maxHello)}
 	err = tls.Server(heard, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -52,7 +52,7 @@ func checkHello(hello *tls.ClientHelloInfo, host network.Host) error {
 	return nil
 }
 
-// listenOnlyConn is a connection that reads from r, and drops the bytes that are written to it.
+// listenOnlyConn is a connection that reads from r, and drops written bytes.
 type listenOnlyConn struct {
 	net.Conn // always nil: only Read and Write are called
 	r        io.Reader

@@ -21,8 +21,8 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// parseProxy parses the URL of a proxy, http[s]://HOST[:PORT]; empty: nil. A user name, a password
-// or a path is an error.
+// parseProxy parses the URL of a proxy, http[s]://HOST[:PORT]; empty: nil. A user name or a
+// path is an error.
 func parseProxy(s string) (*network.Origin, error) {
 	if s == "" {
 		return nil, nil
@@ -121,8 +121,7 @@ func (e *Egress) addProxyHint(err error, final bool, hint string) error {
 
 var errNotHTTP = errors.New("its answer is not HTTP")
 
-// connectAnswer reads the head of the proxy's answer and not a byte more: the following
-// bytes belong to the tunnel.
+// connectAnswer reads the head of the proxy's answer only: further bytes belong to the tunnel.
 func connectAnswer(r io.Reader) (status int, err error) {
 	var head []byte
 	for b := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); head = append(head, b[0]) {

@@ -89,8 +89,8 @@ func crossOriginHeaders(h http.Header) http.Header {
 	return out
 }
 
-// size returns the number of bytes in the parts of a request that a guest can fill: the URL, the
-// headers and the body.
+// size returns the number of bytes in the parts of a request that a guest can fill: the URL,
+// the headers and the body.
 func size(t target, h http.Header, body []byte) int64 {
 	n := len(t.url.String()) + len(body)
 	for name, values := range h {

@@ -26,16 +26,16 @@ const (
 	maxDrain = 256 << 10
 )
 
-// ServeProxy serves the HTTP proxy of one command, which reaches through it only the hosts of the
-// grant's network. It accepts connections from l until ctx ends or l is closed; neither is an
-// error. When it returns, l and all connections are closed.
+// ServeProxy serves the HTTP proxy of one command, which reaches through it only the hosts of
+// the grant's network. It accepts connections from l until ctx ends or l is closed; neither is
+// an error. When it returns, l and all connections are closed.
 //
-// A client uses CONNECT for https. The tunnel must carry TLS with the decided host, as the name in
-// its first message shows; the proxy cannot read requests within TLS. A rule for tcp allows
-// CONNECT with any protocol inside. Plain http is served request by request, in absolute form or
-// within a CONNECT: one request on each connection, without following redirects, and without
-// switching protocols. A denied request is answered with status 403, with the reason in the status
-// line and as text.
+// A client uses CONNECT for https. The tunnel must carry TLS with the decided host, as the
+// name in its first message shows; the proxy cannot read requests within TLS. A rule for tcp
+// allows CONNECT with any protocol inside. Plain http is served request by request, in
+// absolute form or within a CONNECT: one request on each connection, without following
+// redirects, and without switching protocols. A denied request is answered with status 403,
+// with the reason in the status line and as text.
 //
 // Connections and requests count against the grant's limits for requests and for sent bytes,
 // with all bytes that are sent on them. All connections together may receive as much as that
@@ -79,9 +79,9 @@ func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Gr
 	}
 }
 
-// ProxyEnv returns the environment variables that make programs use the proxy at addr, HOST:PORT.
-// Some programs read the upper-case names, some the lower-case ones, and node reads them only with
-// NODE_USE_ENV_PROXY.
+// ProxyEnv returns the environment variables that make programs use the proxy at addr,
+// HOST:PORT. Some programs read the upper-case names, some the lower-case ones, and node reads
+// them only with NODE_USE_ENV_PROXY.
 func ProxyEnv(addr string) []string {
 	env := []string{"NO_PROXY=", "no_proxy=", "NODE_USE_ENV_PROXY=1"}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
@@ -99,8 +99,8 @@ type commandProxy struct {
 	receiveLeft atomic.Int64  // bytes that may still be received, of maxReceived
 }
 
-// relay is one connection of a command to the proxy, with its connection to a server. The end of
-// its context closes both.
+// relay is one connection of a command to the proxy, with its connection to a server. The end
+// of its context closes both.
 type relay struct {
 	*commandProxy
 	conn     net.Conn                // connection of the command
@@ -184,8 +184,9 @@ func connectTarget(h *head) (network.Origin, error) {
 	return o, err
 }
 
-// decide sets c.d to the decision for the first of the protocols that may reach the host. If none
-// may, it returns a denial: that of https if it is among the protocols, else of the last one.
+// decide sets c.d to the decision for the first of the protocols that may reach the host. If
+// none may, it returns a denial: that of https if it is among the protocols, else of the last
+// one.
 func (c *relay) decide(o network.Origin, protocols ...network.Protocol) error {
 	for _, p := range protocols {
 		d := c.grant.ExecNetwork().Decide(o.Host.String(), o.Port, p)
@@ -213,9 +214,9 @@ func (c *relay) open(ctx context.Context) (net.Conn, error) {
 	return countingConn{conn, c}, nil
 }
 
-// serveConnect serves a tunnel until both sides have ended. For https, the client must first send
-// a TLS message for the decided host: a rule for https allows no other protocol, and no other name
-// at the same address.
+// serveConnect serves a tunnel until both sides have ended. For https, the client must first
+// send a TLS message for the decided host: a rule for https allows no other protocol, and no
+// other name at the same address.
 func (c *relay) serveConnect(ctx context.Context) error {
 	server, err := c.open(ctx)
 	if err != nil {
@@ -327,8 +328,8 @@ func (c *relay) forward(ctx context.Context, h *head, url string) error {
 	return resp.Write(c.conn)
 }
 
-// refuse answers with err as text and in the status line: many programs show only the status line
-// of a failed CONNECT.
+// refuse answers with err as text and in the status line: many programs show only the status
+// line of a failed CONNECT.
 func (c *relay) refuse(err error) {
 	status := map[services.Kind]int{services.Denied: http.StatusForbidden, services.Invalid: http.StatusBadRequest, services.Timeout: http.StatusGatewayTimeout}[services.KindOf(err)]
 	if status == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
-// maxURLBytes limits a URL, which is a way to send data out, in bytes; a longer one is an error.
+// maxURLBytes limits a URL, a way to send data out, in bytes; a longer one is an error.
 const maxURLBytes = 8 << 10
 
 // target is a URL that was parsed once for all purposes: the same host is decided, dialled,
