@@ -29,8 +29,8 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// Options configures the things that the sessions of a process share. The zero value of
-// each field is its default.
+// Options configures the things that the sessions of a process share. The zero value of each
+// field is its default.
 type Options struct {
 	Program string         // name and version of the program, for the log; empty: those of the main module
 	Layers  []policy.Layer // limits for all sessions; empty: there are none
@@ -61,8 +61,8 @@ type Options struct {
 	// SystemFacts names the facts, out of [SystemFacts], that the tool system_info reports
 	// about this machine. Nil: none.
 	SystemFacts []string
-	// Redact takes secrets out of everything that is recorded, shown or sent. Nil: the redactor
-	// of Secrets, or a new one.
+	// Redact takes secrets out of everything that is recorded, shown or sent. Nil: the
+	// redactor of Secrets, or a new one.
 	Redact *redact.Redactor
 	Jail   jail.Options // configures the processes of tools; the door sets Redact, Proxy, Histories and Areas
 	// Note tells a person something that is not the result of a call. Nil: nobody is told.
@@ -90,7 +90,7 @@ type Door struct {
 	closers     []func() error // called by Close, in reverse order
 }
 
-// New returns a door. It opens nothing: an option that cannot work fails when it is first used.
+// New returns a door. It opens nothing: an option that cannot work fails at its first use.
 func New(opts Options) *Door {
 	opts.Program = cmp.Or(opts.Program, mainModule())
 	switch {
@@ -138,8 +138,8 @@ func mainModule() string {
 	return "unknown"
 }
 
-// Close closes the sessions and everything that they share. No call may be running. A door that
-// is used again opens things anew.
+// Close closes the sessions and everything that they share. No call may be running. A door
+// that is used again opens things anew.
 func (d *Door) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,8 +164,8 @@ func (d *Door) Close() error {
 	return errors.Join(errs...)
 }
 
-// Sandbox returns the sandbox in which modules run. The first call makes it, which reads and
-// compiles nothing yet.
+// Sandbox returns the sandbox in which modules run. The first call makes it, and compiles
+// nothing.
 func (d *Door) Sandbox() *sandbox.Sandbox {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -181,8 +181,8 @@ func (d *Door) Sandbox() *sandbox.Sandbox {
 	return d.box
 }
 
-// area returns the stage area in the directory Stages, for changes of calls that are not committed
-// yet. It opens the area at the first call.
+// area returns the stage area in the directory Stages, for changes of calls that are not
+// committed yet. It opens the area at the first call.
 func (d *Door) area() *stage.Area {
 	d.stageMu.Lock()
 	defer d.stageMu.Unlock()
@@ -203,8 +203,8 @@ func (d *Door) stageDir() string {
 	return d.area().Dir()
 }
 
-// areas yields the stage areas for the changes of commands: first the one on disk, then the one in
-// memory, if it can be opened.
+// areas yields the stage areas for the changes of commands: first the one on disk, then the
+// one in memory, if it can be opened.
 func (d *Door) areas(yield func(*stage.Area) bool) {
 	if !yield(d.area()) {
 		return
@@ -230,8 +230,7 @@ func (d *Door) openMemory() error {
 	return nil
 }
 
-// SandboxOptions returns the options of [Door.Sandbox] without StageDir, for a separate
-// sandbox like it.
+// SandboxOptions returns the options of [Door.Sandbox] without StageDir, for another like it.
 func (d *Door) SandboxOptions() sandbox.Options {
 	opts := d.opts.Sandbox
 	opts.Build, opts.Redact, opts.Config = build(d.opts.Program), d.opts.Redact, d.config
@@ -255,8 +254,8 @@ func (d *Door) SandboxOptions() sandbox.Options {
 	return opts
 }
 
-// build returns a text that identifies this build of a program: its version, and the size and the
-// time of its file, because a developer builds one version many times.
+// build returns a text that identifies this build of a program: its version, and the size and
+// the time of its file, because a developer builds one version many times.
 func build(program string) string {
 	if file, err := os.Executable(); err == nil {
 		if st, err := os.Stat(file); err == nil {
@@ -266,19 +265,19 @@ func build(program string) string {
 	return program
 }
 
-// Tier returns how far processes of tools are confined. The first call starts processes to find
-// this out.
+// Tier returns how far processes of tools are confined. The first call starts processes to
+// find this out.
 func (d *Door) Tier() policy.Tier { return d.jail.Tiers().Tier }
 
 // Tiers is Tier with the reasons why the tier is not higher.
 func (d *Door) Tiers() jail.Tiers { return d.jail.Tiers() }
 
-// WhyNotStaged returns the reason why commands with these mounts cannot run on a stage;
-// empty: they can.
+// WhyNotStaged returns the reason why commands with these mounts cannot run on a stage; empty:
+// they can.
 func (d *Door) WhyNotStaged(mounts []policy.Mount) string { return d.jail.WhyNotStaged(mounts) }
 
-// Policy returns a policy under the layers of the door. It hides the files of the door from tools.
-// The error is that Layers, Tier or LikelyTier of opts is set.
+// Policy returns a policy under the layers of the door. It hides the files of the door from
+// tools. The error is that Layers, Tier or LikelyTier of opts is set.
 func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	if opts.Layers != nil {
 		return nil, errors.New("a session cannot set layers: those of the door hold for all its sessions")
@@ -308,9 +307,9 @@ func (e *StoreDirError) Error() string { return e.Err.Error() }
 
 func (e *StoreDirError) Unwrap() error { return e.Err }
 
-// Store returns the log of all sessions, exported as the layers require. When it opens the log, it
-// records a failed result for each call that a crash has left without one. The error may be a
-// *StoreDirError, an *export.Error or a *sqlite.OpenError.
+// Store returns the log of all sessions, exported as the layers require. When it opens the
+// log, it records a failed result for each call that a crash has left without one. The error
+// may be a *StoreDirError, an *export.Error or a *sqlite.OpenError.
 func (d *Door) Store(ctx context.Context) (session.Store, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -376,12 +375,12 @@ func (d *Door) interruptOpenCalls(ctx context.Context, st session.Store) error {
 	return nil
 }
 
-// minKeyBytes is the minimum length of a provider's key that is redacted, in bytes. A shorter key
-// is a word for a local server, such as "ollama", which is also part of ordinary text.
+// minKeyBytes is the minimum length of a provider's key that is redacted, in bytes. A shorter
+// key is a word for a local server, such as "ollama", which is also part of ordinary text.
 const minKeyBytes = 12
 
-// AddSecret makes the redactor take a key of a provider out of everything that is recorded, shown
-// or sent. A key under 12 bytes is ignored.
+// AddSecret makes the redactor take a key of a provider out of everything that is recorded,
+// shown or sent. A key under 12 bytes is ignored.
 func (d *Door) AddSecret(key string) {
 	if len(key) >= minKeyBytes {
 		d.opts.Redact.Add(key)

@@ -6,9 +6,8 @@ import (
 	"syscall"
 )
 
-// memoryStages is the directory for a stage area in memory. It is used if the directory Stages is
-// on a file system that cannot be part of an overlay, as in a container. Every user can write to
-// its parent.
+// memoryStages is the directory for a stage area in memory. It is used if the directory Stages
+// cannot be part of an overlay, as in a container. Every user can write to its parent.
 var memoryStages = fmt.Sprintf("/dev/shm/stockade-%d", os.Getuid())
 
 // makePrivateDir makes a directory below a parent that every user can write to. If the name is

@@ -44,8 +44,8 @@ type surroundings struct {
 	extraPrompt    string // the user's own text; empty: none
 }
 
-// prompt returns the system prompt. It is part of every request, so each sentence must change what
-// a model does.
+// prompt returns the system prompt. Each sentence costs in every request, so it must change
+// what a model does.
 func (s surroundings) prompt() string {
 	var b strings.Builder
 	b.WriteString("You are an agent in stockade, a program on the machine of the person who writes to you. " +
@@ -98,7 +98,7 @@ func (s surroundings) prompt() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// fillPrompt sets the functions for the system prompt and the briefs in the options of the agent.
+// fillPrompt sets the functions for the system prompt and the briefs in opts.Agent.
 func (s *Session) fillPrompt(opts *SessionOptions) {
 	limits := s.policy.Limits()
 	steps, calls := cmp.Or(opts.Agent.MaxSteps, agent.MaxSteps), cmp.Or(opts.Agent.MaxCallsPerStep, agent.MaxCallsPerStep)
@@ -125,9 +125,9 @@ func (s *Session) fillPrompt(opts *SessionOptions) {
 	}
 }
 
-// stagesCommands reports whether a command of bash probably runs on a stage before the question.
-// It does not try this out, because starting processes takes longer than everything else in a turn
-// without a command.
+// stagesCommands reports whether a command of bash probably runs on a stage before the
+// question. It does not try this out, because starting processes takes longer than everything
+// else in a turn without a command.
 func (s *Session) stagesCommands(opts policy.Options) bool {
 	catalog, err := registry.Builtin()
 	if err != nil {
@@ -143,9 +143,9 @@ func (s *Session) stagesCommands(opts policy.Options) bool {
 	return x.Changes == policy.ChangesStaged && x.AskFirstReason == ""
 }
 
-// Instructions returns the current AGENTS.md of the workspace. The File has no Name if there is
-// no AGENTS.md, if it is ignored, or if tools do not see the workspace. The error may be that the
-// policy hides the file from file_read, or denies reading it.
+// Instructions returns the current AGENTS.md of the workspace. The File has no Name if there
+// is no AGENTS.md, if it is ignored, or if tools do not see the workspace. The error may be
+// that the policy hides the file from file_read, or denies reading it.
 func (s *Session) Instructions() (instructions.File, error) {
 	if s.ignoreInstructions {
 		return instructions.File{}, nil
@@ -175,8 +175,8 @@ func (s *Session) Instructions() (instructions.File, error) {
 	return f, nil
 }
 
-// frameInstructions returns the text of the file for a model, between two lines with its hash: no
-// line of the file can look like the line that ends it.
+// frameInstructions returns the text of the file for a model, between two lines with its hash:
+// no line of the file can look like the line that ends it.
 func frameInstructions(f instructions.File) string {
 	mark := fmt.Sprintf("%s %x", f.Name, sha256.Sum256([]byte(f.Text)))[:len(f.Name)+1+16]
 	note := ""

@@ -35,7 +35,7 @@ type ProviderKind struct {
 	Name            string
 	Address         string   // the provider's own URL; empty: the provider runs in this process
 	AddressVariable string   // environment variable that may hold another URL of the provider; empty: none
-	KeyVariables    []string // environment variables that may hold a key, the preferred first; nil: none is needed
+	KeyVariables    []string // environment variables that may hold a key, the preferred first; nil: no key
 	Header          string   // HTTP header that carries the key
 	client          func(provider.Options) client
 }
@@ -59,8 +59,8 @@ var providerKinds = []ProviderKind{
 	{Name: ProviderOffline, client: chatCompletions},
 }
 
-// AddressIn returns the URL of the provider in its AddressVariable; empty: none. env returns the
-// value of a variable.
+// AddressIn returns the URL of the provider in its AddressVariable; empty: none. env is like
+// os.Getenv.
 func (k ProviderKind) AddressIn(env func(string) string) string {
 	if k.AddressVariable == "" {
 		return ""
@@ -77,8 +77,7 @@ func chatCompletions(o provider.Options) client { return openai.New(o) }
 // ProviderKinds returns every provider, in the order in which people see them.
 func ProviderKinds() []ProviderKind { return slices.Clone(providerKinds) }
 
-// ProviderKindOf returns the provider with a name; false: there is none. For [ProviderAuto] it
-// returns openai.
+// ProviderKindOf returns the provider with a name; false: none. [ProviderAuto] gives openai.
 func ProviderKindOf(name string) (ProviderKind, bool) {
 	if name == ProviderAuto {
 		name = ProviderOpenAI
@@ -99,15 +98,15 @@ type Provider struct {
 	Client   provider.Options
 	Attempts int        // number of times that a request is sent until it succeeds; 0: 4
 	Price    *llm.Price // price of the model; nil: unknown
-	// Rules are the user's network rules. A host that they deny is denied to the provider, too.
-	// The provider's own host needs no rule.
+	// Rules are the user's network rules. A host that they deny is denied to the provider,
+	// too. The provider's own host needs no rule.
 	Rules []network.Rule
 	// Fallback lists providers that are asked in this order if this one fails and another may
 	// succeed. Their own Fallback is ignored.
 	Fallback []Provider
 }
 
-// Address returns the URL of the provider; empty: the provider is unknown or runs in this process.
+// Address returns the URL of the provider; empty: it is unknown, or runs in this process.
 func (p *Provider) Address() string {
 	k, _ := ProviderKindOf(p.Name)
 	if k.Address == "" {
@@ -146,7 +145,7 @@ func (d *Door) ResolveProvider(p Provider) (Provider, error) {
 }
 
 // FindOllama looks for an Ollama server at the address in the environment, or else on this
-// machine. It makes one request, which loads no model; none if the layers do not permit Ollama.
+// machine. It makes one request, which loads no model; none if no layer permits it.
 func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []network.Rule) (found ProviderInfo, ok bool) {
 	kind, _ := ProviderKindOf(ProviderOllama)
 	p := Provider{Name: ProviderOllama, Rules: rules, Client: provider.Options{BaseURL: kind.AddressIn(env)}}
@@ -158,8 +157,8 @@ func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []
 	return found, ok
 }
 
-// resolveProvider is ResolveProvider for p in place. needsModel false: p may name no model. The
-// layers are checked first.
+// resolveProvider is ResolveProvider for p in place. needsModel false: p may name no model.
+// The layers are checked first.
 func (d *Door) resolveProvider(p *Provider, needsModel bool) error {
 	if p.Name == ProviderAuto {
 		p.Name = ProviderOffline
@@ -205,8 +204,8 @@ type ProviderInfo struct {
 	Hint   string   // possible mistake in the base URL, if Models is nil; empty: none
 }
 
-// Probe asks a provider for its models, with one request that costs nothing and sends no part of
-// a conversation. Only ctx limits its time. The error may be a *[ModelError] or a
+// Probe asks a provider for its models, with one request that costs nothing and sends no part
+// of a conversation. Only ctx limits its time. The error may be a *[ModelError] or a
 // *llm.ProviderError.
 func (d *Door) Probe(ctx context.Context, p Provider) (ProviderInfo, error) {
 	return d.probe(ctx, p, true)
@@ -315,8 +314,8 @@ func (d *Door) checkProvider(provider string) error {
 	return checkPermitted(FaultDenied, fmt.Sprintf("the provider %q", provider), provider, d.ceiling.Providers)
 }
 
-// checkBaseURL returns a *[ModelError] if a layer does not permit the base URL of a provider. own
-// is the provider's own URL, which is also meant by base "", and which a layer may list as "".
+// checkBaseURL returns a *[ModelError] if a layer does not permit the base URL of a provider.
+// own is the provider's own URL. "" as base means the same, and a layer may list it as "".
 func (d *Door) checkBaseURL(base, own string) error {
 	if base != "" && base != own {
 		return checkPermitted(FaultDeniedURL, fmt.Sprintf("the address %q of the provider", base), base, d.ceiling.BaseURLs)
@@ -332,8 +331,8 @@ func (d *Door) checkBaseURL(base, own string) error {
 	return nil
 }
 
-// checkPermitted returns a *[ModelError] if one of the lists does not permit the value; otherwise
-// nil. what names the value in the text.
+// checkPermitted returns a *[ModelError] if one of the lists does not permit the value;
+// otherwise nil. what names the value in the text.
 func checkPermitted(fault ModelFault, what, value string, lists []policy.List) error {
 	ok, from := policy.Permits(lists, value)
 	if ok {

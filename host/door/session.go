@@ -33,9 +33,9 @@ type SessionOptions struct {
 	Policy   policy.Options
 	Approver dispatch.Approver       // answers the questions of the policy; nil: every answer is no
 	Remember func(policy.Rule) error // saves the rule of an answer "always"; nil: it holds for the session
-	// Agent configures turns. The door sets Tools, Log, Conversation and Cwd. If System is nil,
-	// it also sets System and Briefs: the workspace, the tools, the limits, the date, and the
-	// text of AGENTS.md. A Model of the caller's own counts as the provider named in
+	// Agent configures turns. The door sets Tools, Log, Conversation and Cwd. If System is
+	// nil, it also sets System and Briefs: the workspace, the tools, the limits, the date, and
+	// the text of AGENTS.md. A Model of the caller's own counts as the provider named in
 	// Agent.Provider, if the layers list permitted providers. Without a Model, and without the
 	// Provider below, the session has calls and no turns.
 	Agent             agent.Options
@@ -168,8 +168,8 @@ func historyTool() *tool.Entry {
 	return entry
 }
 
-// checkConfig returns an error if Config has a value that a built-in module of the catalog does
-// not declare, or that is too large.
+// checkConfig returns an error if Config has a value that a built-in module of the catalog
+// does not declare, or that is too large.
 func (d *Door) checkConfig(catalog *tool.Catalog) error {
 	if len(d.opts.Config) == 0 {
 		return nil
@@ -191,9 +191,9 @@ func (d *Door) checkConfig(catalog *tool.Catalog) error {
 }
 
 // loadSecrets reads the secrets that the tools of a catalog ask for: they must be known before
-// anything that may hold one is shown or recorded, and a passphrase is asked for before a turn and
-// not during one. It skips tools whose every call would be denied, and opens the vault only if
-// another tool asks for a secret. A secret that cannot be read is a warning.
+// anything that may hold one is shown or recorded, and a passphrase is asked for before a turn
+// and not during one. It skips tools whose every call would be denied, and opens the vault
+// only if another tool asks for a secret. A secret that cannot be read is a warning.
 func (d *Door) loadSecrets(ctx context.Context, catalog *tool.Catalog, p *policy.Policy) {
 	if d.opts.Secrets == nil {
 		return
@@ -218,8 +218,8 @@ func (d *Door) loadSecrets(ctx context.Context, catalog *tool.Catalog, p *policy
 	}
 }
 
-// resumableEvents yields the events of a session that goes on, up to an error. It adds an error if
-// there are no events, or if the body of an event was deleted.
+// resumableEvents yields the events of a session that goes on, up to an error. It adds an
+// error if there are no events, or if the body of an event was deleted.
 func resumableEvents(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		none := true
@@ -237,7 +237,8 @@ func resumableEvents(events iter.Seq2[session.Event, error]) iter.Seq2[session.E
 	}
 }
 
-// begin prepares the first event of a new session, which is recorded with the first call or turn.
+// begin prepares the first event of a new session, which is recorded with the first call or
+// turn.
 func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) error {
 	body := session.Started{Program: program, Workspace: opts.Workspace, Mounts: []string{}, Tools: opts.Catalog.Names(), UIDMap: jail.UserNamespace()}
 	for _, m := range p.Mounts() {
@@ -272,9 +273,9 @@ func (s *Session) end() error {
 }
 
 // Call records and carries out one call outside of a turn. The call's ID must be new in the
-// session, its Caller names who calls, and its Cwd is the directory where relative paths start.
-// Everything that can go wrong with the call is a failed result; an error means that the host or
-// the log is at fault.
+// session, its Caller names who calls, and its Cwd is the directory where relative paths
+// start. Everything that can go wrong with the call is a failed result; an error means that
+// the host or the log is at fault.
 func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err := s.recordToolCall(ctx, call); err != nil {
 		return tool.Result{}, err
@@ -282,10 +283,11 @@ func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	return s.Tools.Call(ctx, call)
 }
 
-// Undo puts back the files that the newest turn which is not undone yet has changed. With Redo, it
-// makes the changes of the last undone turn again. See [dispatch.Dispatcher.Undo]. The output of a
-// success is an [undo.Output]. If others have changed the files since, the call fails, and Stdout
-// of the failure shows their changes, up to 64 KiB. No turn may be running.
+// Undo puts back the files that the newest turn which is not undone yet has changed. With
+// Redo, it makes the changes of the last undone turn again. See [dispatch.Dispatcher.Undo].
+// The output of a success is an [undo.Output]. If others have changed the files since, the
+// call fails, and Stdout of the failure shows up to 64 KiB of their changes. No turn may be
+// running.
 func (s *Session) Undo(ctx context.Context, args undo.Args) (tool.Result, error) {
 	call := tool.Call{ID: "undo_" + session.NewID(time.Now()), Tool: tool.UndoTool, Args: tool.Marshal(args), Cwd: s.workspace}
 	if err := s.recordToolCall(ctx, call); err != nil {
@@ -316,8 +318,8 @@ func (s *Session) Run(ctx context.Context, prompt string, with ...agent.Attachme
 	return s.agent.Run(ctx, prompt, with...)
 }
 
-// ContextReport returns the size of the next request, and the use of the session so far. It may be
-// called between turns only. Without a model it returns the zero value.
+// ContextReport returns the size of the next request, and the use of the session so far. It
+// may be called between turns only. Without a model it returns the zero value.
 func (s *Session) ContextReport() agent.ContextReport {
 	if s.agent == nil {
 		return agent.ContextReport{}
@@ -325,8 +327,9 @@ func (s *Session) ContextReport() agent.ContextReport {
 	return s.agent.ContextReport()
 }
 
-// ApproverFunc is an approver made of a function that blocks until one question is answered. The
-// function may be called for several questions at once, and need not set the answer's Question.
+// ApproverFunc is an approver made of a function that blocks until one question is answered.
+// The function may be called for several questions at once, and need not set the answer's
+// Question.
 type ApproverFunc func(ctx context.Context, q policy.Question) (policy.Answer, error)
 
 // Approve implements dispatch.Approver.

@@ -22,7 +22,8 @@ const systemModule = "tasks"
 // SystemFacts lists the names of the facts that the tool system_info can report.
 var SystemFacts = []string{"os", "distribution", "arch", "cpus", "memory", "timezone", "tier", "version"}
 
-// config returns the configuration value of a built-in module under a name; false: there is none.
+// config returns a configuration value of a built-in module, by its name; false: there is
+// none.
 func (d *Door) config(module, name string) (string, bool) {
 	if module == gitTool {
 		return d.hiddenFromGit(strings.Split(name, "\n")), true
@@ -45,10 +46,11 @@ func (d *Door) config(module, name string) (string, bool) {
 // gitTool is the name of the built-in module that reads git repositories, and of its tool.
 const gitTool = "git"
 
-// hiddenFromGit returns the hidden paths of a repository for the git module, which also finds them
-// in old revisions. The lines of the question are the name of the value, the git directory, the
-// main worktree and another worktree; the worktrees are empty if unknown. The answer has one path
-// a line. It is "*" if the paths are not known, are too many, or if the question is incomplete.
+// hiddenFromGit returns the hidden paths of a repository for the git module, which also finds
+// them in old revisions. The lines of the question are the name of the value, the git
+// directory, the main worktree and another worktree; the worktrees are empty if unknown. The
+// answer has one path a line. It is "*" if the paths are not known, are too many, or if the
+// question is incomplete.
 func (d *Door) hiddenFromGit(question []string) string {
 	const lines = 4 // the first is the name
 	if len(d.ceiling.Hidden) == 0 {
