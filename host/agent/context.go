@@ -8,9 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// ContextReport holds the sizes of the next request, and the usage of the session so far. The sizes
-// are in characters, like [Options.HistoryChars], because only the provider knows the tokens, after
-// its answer.
+// ContextReport holds the sizes of the next request, and the usage of the session so far. The
+// sizes are in characters, like [Options.HistoryChars], as only the provider knows the tokens.
 type ContextReport struct {
 	System, Prompts, Answers, Calls, Results int // sizes of these parts; System with the briefs
 
@@ -113,8 +112,7 @@ func (a *Agent) ContextReport() ContextReport {
 	return c
 }
 
-// contextUse returns how much of the model's context the newest request and its answer use; nil: it
-// is unknown.
+// contextUse returns the context that the newest request and its answer use; nil: unknown.
 func (t *turn) contextUse() *session.ContextUse {
 	limit := t.a.opts.ContextTokens
 	if t.fallback != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Conversation holds the messages of a session for the model, and counts about them. It is built
-// only from recorded events, in earlier turns as in the running one: the model reads the log. The
-// zero value is a new session.
+// Conversation holds the messages of a session for the model, and counts about them. It is
+// built only from recorded events, in earlier turns as in the running one: the model reads the
+// log. The zero value is a new session.
 type Conversation struct {
 	messages    []llm.Message
 	chars       int                    // total size of messages, in characters
@@ -32,19 +32,18 @@ type Conversation struct {
 	personCalls []PersonCall // calls of a person since the newest turn began, at most maxPersonCalls
 }
 
-// PersonCall is a call that a person has made between two turns, and its result. The model does not
-// read it, unless the person sends it with a prompt.
+// PersonCall is a call that a person has made between two turns, and its result. The model
+// does not read it, unless the person sends it with a prompt.
 type PersonCall struct {
 	Call   llm.CallData
 	Result llm.Message // zero: there is none yet
 }
 
-// maxPersonCalls limits the calls of a person between two turns that are kept; the oldest are
-// dropped.
+// maxPersonCalls limits the kept calls of a person between two turns; the oldest are dropped.
 const maxPersonCalls = 16
 
-// PersonCalls returns the calls of a person since the newest turn began, without those that have
-// no result: the newest 16 at most.
+// PersonCalls returns the calls of a person since the newest turn began, without those that
+// have no result: the newest 16 at most.
 func (c *Conversation) PersonCalls() []PersonCall {
 	return slices.DeleteFunc(slices.Clone(c.personCalls), func(a PersonCall) bool { return a.Result.Kind == "" })
 }
@@ -64,11 +63,11 @@ func (c *Conversation) addPersonCall(id string, m llm.Message) {
 	}
 }
 
-// ReadConversation builds a conversation from a session's events, up to their first error. Results
-// come in the order of their calls, even if they ended in another order. A call without a result,
-// as after a crash, gets one that says so. Events whose body has been deleted are left out. maxChars
-// is [Options.HistoryChars] of the session: messages are left out as in the running session, so
-// that a resumed session sends the same requests, and needs no more memory. 0: no limit.
+// ReadConversation builds a conversation from a session's events, up to their first error.
+// Results come in the order of their calls, even if they ended in another order. A call
+// without a result, as after a crash, gets one that says so. Events whose body has been
+// deleted are left out. maxChars is [Options.HistoryChars] of the session: messages are left
+// out as in the running session, so a resumed session sends the same requests. 0: no limit.
 func ReadConversation(events iter.Seq2[session.Event, error], maxChars int) (Conversation, error) {
 	c := Conversation{maxChars: maxChars}
 	for e, err := range events {
@@ -156,18 +155,18 @@ const (
 	// imageChars is the size of an image in characters: providers count some 1,500 tokens for
 	// one, independent of its bytes.
 	imageChars = 6000
-	// maxImages and maxImagesBytes limit the images in a request; above, the oldest are dropped.
-	// Anthropic's API limits images to 2000 pixels a side if there are more than 20, and
-	// Google's takes 20 MB of base64 and text:
+	// maxImages and maxImagesBytes limit the images in a request; above, the oldest are
+	// dropped. Anthropic's API limits images to 2000 pixels a side if there are more than 20,
+	// and Google's takes 20 MB of base64 and text:
 	// https://docs.claude.com/en/docs/build-with-claude/vision,
 	// https://ai.google.dev/gemini-api/docs/image-understanding.
 	maxImages      = 20
 	maxImagesBytes = 12 << 20
 )
 
-// dropImages drops the oldest images if there are more than a request may hold. It drops more than
-// needed, down to half of the limits, because each change of earlier messages makes the provider's
-// cache of them useless. The newest image stays.
+// dropImages drops the oldest images if there are more than a request may hold. It drops more
+// than needed, down to half of the limits, because each change of earlier messages makes the
+// provider's cache of them useless. The newest image stays.
 func (c *Conversation) dropImages() {
 	number, bytes := 0, 0
 	each := func(f func(m *llm.Message, n int)) {
@@ -196,10 +195,10 @@ func (c *Conversation) dropImages() {
 }
 
 // makeRoom leaves out messages, if the conversation has more than maxChars, until a quarter of
-// maxChars is free: the following requests then begin like this one, so that the provider's cache
-// stays useful, and nothing is shortened anew at each step. If it cannot free enough, it tries again
-// once the conversation has grown by a sixteenth of maxChars. It is called before a request and, so
-// that the log gives the same conversation, before the reply to the request.
+// maxChars is free: the following requests then begin like this one, so that the provider's
+// cache stays useful, and nothing is shortened anew at each step. If it cannot free enough, it
+// tries again once the conversation has grown by a sixteenth of maxChars. It is called before
+// a request and, so that the log gives the same conversation, before the reply to the request.
 func (c *Conversation) makeRoom() {
 	if c.maxChars <= 0 || c.chars <= max(c.maxChars, c.retryChars) {
 		return
@@ -214,8 +213,8 @@ func (c *Conversation) makeRoom() {
 	}
 }
 
-// hasBrief reports whether the model has the text of b: as the newest brief under its name, or, if
-// there is no brief under the name, as a part of the system prompt.
+// hasBrief reports whether the model has the text of b: as the newest brief under its name,
+// or, if there is no brief under the name, as a part of the system prompt.
 func (c *Conversation) hasBrief(b Brief) bool {
 	for _, m := range slices.Backward(c.messages) {
 		if name, ok := m.Brief(); ok && name == b.Name {
@@ -251,8 +250,8 @@ func interruptedResult(name string) tool.Result {
 	return tool.Failed(tool.CodeInterrupted, tool.InternalError, "%s was interrupted; whether it had any effect is not known", name)
 }
 
-// size returns the size of a message in a request, in characters: one for each byte of text, and
-// imageChars for each image.
+// size returns the size of a message in a request, in characters: one for each byte of text,
+// and imageChars for each image.
 func size(m llm.Message) int {
 	n := len(m.Content) + len(m.Data)
 	for _, part := range m.Parts {
@@ -266,10 +265,10 @@ func size(m llm.Message) int {
 	return n
 }
 
-// fit returns the messages that fit into budget characters, and counts the parts that are left out.
-// System messages stay, and the newest brief of each name. First images are left out, from the
-// oldest on, then whole turns. If the current turn alone is too long, the arguments of its calls and
-// their results are replaced by notes, from the oldest on, see recentMessages.
+// fit returns the messages that fit into budget characters, and counts the parts that are left
+// out. System messages stay, and the newest brief of each name. First images are left out,
+// from the oldest on, then whole turns. If the current turn alone is too long, the arguments
+// of its calls and their results become notes, from the oldest on, see recentMessages.
 func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	total := 0
 	for _, m := range messages {
@@ -347,8 +346,8 @@ const (
 	leftOutNote = ", left out to save room;"
 )
 
-// isShortened reports whether a message was shortened. It must have a mark and be short, because a
-// tool may have written the same words.
+// isShortened reports whether a message was shortened. It must have a mark and be short,
+// because a tool may have written the same words.
 func isShortened(m llm.Message) bool {
 	const maxBytes = 1 << 10 // ids and names take a few hundred
 	switch {
@@ -361,8 +360,8 @@ func isShortened(m llm.Message) bool {
 	return false
 }
 
-// shortened returns a call with a note instead of its arguments, or a result with a note instead of
-// its output; m itself if this is not shorter.
+// shortened returns a call with a note instead of its arguments, or a result with a note
+// instead of its output; m itself if this is not shorter.
 func shortened(m llm.Message) llm.Message {
 	if isShortened(m) {
 		return m
@@ -382,9 +381,9 @@ func shortened(m llm.Message) llm.Message {
 	})
 }
 
-// replaceText returns m with a text in its data replaced by a note, if the note is shorter. data
-// points to the type of m's Data, and text to a field in it. note makes the note, given the length
-// of the text in bytes.
+// replaceText returns m with a text in its data replaced by a note, if the note is shorter.
+// data points to the type of m's Data, and text to a field in it. note makes the note, given
+// the length of the text in bytes.
 func replaceText(m llm.Message, data any, text *string, note func(length int) any) llm.Message {
 	if json.Unmarshal(m.Data, data) != nil {
 		return m
@@ -401,8 +400,7 @@ func replaceText(m llm.Message, data any, text *string, note func(length int) an
 	return m
 }
 
-// RecordInterrupted records a failed result for a call of an earlier process that has none: it was
-// interrupted.
+// RecordInterrupted records that a call without a result was interrupted, as a failed result.
 func RecordInterrupted(ctx context.Context, store session.Store, c session.OpenCall) error {
 	r := interruptedResult(c.Name)
 	r.Usage.Start = c.Time
