@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// Kind is the kind of a failure. The error type in the WIT file of the host function has a case
-// for each kind.
+// Kind is the kind of a failure. The WIT file of the host function has a case for each kind.
 type Kind int
 
 // The kinds of failures. The zero value is not a kind.
