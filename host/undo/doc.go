@@ -12,7 +12,7 @@
 // one is not undone. Times, owners and the bits setuid and setgid are not put back.
 //
 // The package does not write to the host. It stages the changes in the directories that the
-// grant of the call lets it change, and looks up each path part by part, following no link. Then
-// the changes are treated like those of every call: the policy decides about the paths, the log
-// gets the changes with preimages (the contents before them), and the stage commits them.
+// grant of the call lets it change, and looks up each path part by part, following no link.
+// Then they are treated like the changes of every call: the policy decides about the paths,
+// the log gets them with preimages (the contents before), and the stage commits them.
 package undo

@@ -13,12 +13,12 @@ import (
 // taken together. Changes by undoing a turn, or making it again, do not count.
 type File struct {
 	Path    string `json:"path"`           // path after the newest change
-	From    string `json:"from,omitempty"` // path before the first change; empty: it did not exist, or was not moved
-	Status  string `json:"how"`            // result of all changes: created, changed, deleted, moved, or "came and went"
+	From    string `json:"from,omitempty"` // path before the first change; empty: it was made, or not moved
+	Status  string `json:"how"`            // created, changed, deleted, moved, or "came and went"
 	Added   int    `json:"added"`          // number of added lines in the diffs of the log
 	Removed int    `json:"removed"`        // number of removed lines in the diffs of the log
 	Calls   int    `json:"calls"`          // number of calls with a change of the file
-	Undone  string `json:"undone"`         // set to yes, partly or no: whether all, some or none of these calls are undone
+	Undone  string `json:"undone"`         // yes, partly, no: all, some or none of these calls are undone
 }
 
 // fileTally is a File while its changes are added up.
@@ -32,9 +32,9 @@ type fileTally struct {
 
 // Files lists the files that the calls of a session have changed, in the order of their first
 // change. unrecorded is the number of calls that may have changed more files than the log has:
-// direct changes of commands are not recorded. Changes of interrupted calls count as made, which
-// is not certain. events are all events of the session's log; if their chain is broken, Files
-// returns an error.
+// direct changes of commands are not recorded. Changes of interrupted calls count as made,
+// which is not certain. events are all events of the session's log; a broken chain is an
+// error.
 func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int, err error) {
 	log, err := read(events)
 	if err != nil {

@@ -38,14 +38,14 @@ type staging struct {
 	keptDirs      []string   // directories that should be removed and stay, because they hold other files
 }
 
-// conflict is a file that has changed since the turn. diff shows this change; empty: the change
-// is unknown, or must not be shown.
+// conflict is a file that has changed since the turn. diff shows this change; empty: the
+// change is unknown, or must not be shown.
 type conflict struct {
 	path, reason, diff string
 }
 
-// stage stages a plan. An error, maybe a *[refusal], means that it cannot be staged. Files that
-// have changed since the turn are no error, but conflicts of the result.
+// stage stages a plan. An error, maybe a *[refusal], means that it cannot be staged. Files
+// that have changed since the turn are no error, but conflicts of the result.
 func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, p *plan) (_ *staging, err error) {
 	s := &staging{u: u, cwd: cwd, plan: p, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
 	slices.SortFunc(s.mounts, func(a, b policy.Mount) int { return len(b.Host) - len(a.Host) })
@@ -107,8 +107,8 @@ type place struct {
 	whyNoDir string      // reason why dir is nil; empty otherwise
 }
 
-// find returns the place of a file of the turn, in the mount that shows its path. It follows no
-// link. For a path that tools may not change, it returns a *[refusal].
+// find returns the place of a file of the turn, in the mount that shows its path. It follows
+// no link. For a path that tools may not change, it returns a *[refusal].
 func (s *staging) find(f file) (place, error) {
 	no := func(format string, args ...any) (place, error) {
 		return place{}, s.plan.refuse("%q %s", f.path, fmt.Sprintf(format, args...))
@@ -175,8 +175,8 @@ func (s *staging) tree(host string) (*stage.Tree, error) {
 	return tree, err
 }
 
-// describeDifference describes in a few words how the file at a place differs from v, a version
-// of f; empty: it does not differ. v nil: there was no file.
+// describeDifference describes in a few words how the file at a place differs from v, a
+// version of f; empty: it does not differ. v nil: there was no file.
 func (s *staging) describeDifference(at place, v *session.Version, f file) (string, error) {
 	switch {
 	case v == nil && (at.dirGone || at.dir != nil && at.n == nil):
@@ -227,8 +227,7 @@ func (s *staging) describeDifference(at place, v *session.Version, f file) (stri
 
 func isFileOrAbsent(v *session.Version) bool { return v == nil || regular(v) }
 
-// hash returns the size and the hash of a regular file on the host, as it is now: the commit
-// compares the file once more.
+// hash returns the size and the hash of a regular file now; the commit compares it once more.
 func hash(at place) (size int64, sum [sha256.Size]byte, err error) {
 	r, size, err := open(at)
 	if err != nil {
@@ -255,8 +254,8 @@ func open(at place) (reader, int64, error) {
 	return reader{f}, info.Size(), nil
 }
 
-// diffSinceTurn returns the diff from a file after the turn to the file now; empty if one of them
-// is unknown or may hold secrets.
+// diffSinceTurn returns the diff from a file after the turn to the file now; empty if one of
+// them is unknown or may hold secrets.
 func (s *staging) diffSinceTurn(ctx context.Context, at place, f file) string {
 	if _, secret := paths.SpecialForRead(paths.Guest(f.path)); secret {
 		return ""
@@ -281,8 +280,9 @@ func (s *staging) diffSinceTurn(ctx context.Context, at place, f file) string {
 	return text
 }
 
-// putBack stages the plan: it removes the files that the turn has made, from the bottom up; then it
-// restores the others, from the top down. Files that have changed since become conflicts.
+// putBack stages the plan: it removes the files that the turn has made, from the bottom up;
+// then it restores the others, from the top down. Files that have changed since the turn
+// become conflicts.
 func (s *staging) putBack(ctx context.Context) error {
 	for _, f := range slices.Backward(s.plan.files) { // sorted by path, so files come after their directory
 		if f.after == nil || f.before != nil && typeOf(f.before) == typeOf(f.after) && typeOf(f.after) != fs.ModeSymlink {
@@ -320,8 +320,7 @@ func (s *staging) putBack(ctx context.Context) error {
 	return nil
 }
 
-// restore stages the version of a file before the turn. If its content is not stored, it returns a
-// *[refusal].
+// restore stages a file as before the turn; a *[refusal] if its content is not stored.
 func (s *staging) restore(ctx context.Context, f file, at place) (err error) {
 	perm := permOf(f.before)
 	switch typeOf(f.before) {

@@ -154,8 +154,8 @@ type plan struct {
 	hasInterrupted bool   // set if a call of the turn has no known outcome: its changes may be made or not
 }
 
-// file is the planned change of one file, directory or link. A nil version means that there is no
-// file. For a redo, both versions are those around the undoing call.
+// file is the planned change of one file, directory or link. A nil version means that there is
+// no file. For a redo, both versions are those around the undoing call.
 type file struct {
 	path    string
 	before  *session.Version   // version to put back
@@ -181,8 +181,9 @@ func (p *plan) refuse(format string, args ...any) *refusal {
 	return &refusal{p.turn, p.redo, fmt.Sprintf(format, args...)}
 }
 
-// planUndo returns the plan to undo the newest turn that has changed something and is not undone;
-// nil if there is none. The changes of interrupted calls count as made. Its error is a *[refusal].
+// planUndo returns the plan to undo the newest turn that has changed something and is not
+// undone; nil if there is none. Changes of interrupted calls count as made. Its error is a
+// *[refusal].
 func (l *callLog) planUndo() (*plan, error) {
 	for turn := l.turns; turn > 0; turn-- {
 		if l.undone[turn] {
@@ -195,8 +196,8 @@ func (l *callLog) planUndo() (*plan, error) {
 	return nil, nil
 }
 
-// planTurn returns the plan to undo one turn; nil if the turn has changed nothing. interrupted is
-// set if the changes of interrupted calls count as made. Its error is a *[refusal].
+// planTurn returns the plan to undo one turn; nil if the turn has changed nothing. interrupted
+// is set if the changes of interrupted calls count as made. Its error is a *[refusal].
 func (l *callLog) planTurn(turn int, interrupted bool) (*plan, error) {
 	var calls []*call
 	for _, c := range l.calls {
@@ -208,7 +209,7 @@ func (l *callLog) planTurn(turn int, interrupted bool) (*plan, error) {
 	return p.collectFiles(calls, interrupted)
 }
 
-// planRedo returns the plan to make the changes of the last undone turn again; nil: there is none.
+// planRedo returns the plan to make the last undone turn again; nil: there is none.
 func (l *callLog) planRedo() (*plan, error) {
 	c := l.lastUndo()
 	if c == nil {
@@ -218,8 +219,8 @@ func (l *callLog) planRedo() (*plan, error) {
 	return p.collectFiles([]*call{c}, true)
 }
 
-// collectFiles adds the files that the calls have changed, and returns the plan; nil: there are
-// none. interrupted is as in planTurn.
+// collectFiles adds the files that the calls have changed, and returns the plan; nil: there
+// are none. interrupted is as in planTurn.
 func (p *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
 	no := func(format string, args ...any) (*plan, error) { return nil, p.refuse(format, args...) }
 	files := map[string]*file{}
@@ -268,8 +269,8 @@ func (p *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
 	return p, p.checkContents()
 }
 
-// filesOf returns the versions before and after one call of each file that it has changed, by path.
-// The error is that the call has moved a directory.
+// filesOf returns the versions before and after one call of each file that it has changed, by
+// path. The error is that the call has moved a directory.
 func filesOf(changes session.Changes) (map[string]*file, error) {
 	steps := map[string]*file{}
 	at := func(path string) *file {
@@ -360,7 +361,7 @@ func typeOf(v *session.Version) fs.FileMode {
 	return mode.Type()
 }
 
-// permOf returns the permission bits of a version; 0 for a link and for a mode that is not valid.
+// permOf returns the permission bits of a version; 0 for a link or an invalid mode.
 func permOf(v *session.Version) fs.FileMode {
 	mode, err := parseMode(v.Mode)
 	if err != nil || mode.Type() == fs.ModeSymlink {

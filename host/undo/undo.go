@@ -28,9 +28,10 @@ type Undoer struct {
 	redact   *redact.Redactor
 }
 
-// New returns the undoer of a session. stageDir returns the directory of the stage area; empty:
-// changes are staged in memory. budget limits them together with the staged changes of calls; nil:
-// no limit. Diffs of files with a secret that redact knows are not shown; nil: no secret is known.
+// New returns the undoer of a session. stageDir returns the directory of the stage area;
+// empty: changes are staged in memory. budget limits them together with the staged changes of
+// calls; nil: no limit. Diffs of files with a secret that redact knows are not shown; nil:
+// none is known.
 func New(store session.Store, session string, stageDir func() string, budget *stage.Budget, redact *redact.Redactor) *Undoer {
 	return &Undoer{store: store, session: session, stageDir: stageDir, budget: budget, redact: redact}
 }
@@ -41,7 +42,7 @@ type Output struct {
 	Redo     bool     `json:"redo,omitempty"`  // set if the changes were made again
 	Prompt   string   `json:"prompt"`          // prompt of the turn
 	Files    []string `json:"files"`           // paths that were put back; empty: all were as before already
-	KeptDirs []string `json:"stays,omitempty"` // directories of the turn that stay, because they hold other files now
+	KeptDirs []string `json:"stays,omitempty"` // directories of the turn that stay, as they hold other files
 }
 
 // Args holds the arguments of a call that undoes a turn.
@@ -49,10 +50,10 @@ type Args struct {
 	Redo bool `json:"redo,omitempty"` // makes the changes of the last undone turn again
 }
 
-// Undo stages the undoing of the newest turn that has changed something and is not undone yet; with
-// Redo, it stages the changes of the last undone turn again. If this is not possible, it returns a
-// failed result. An error is a fault of the host. textForModel is for the model if the changes are
-// made.
+// Undo stages the undoing of the newest turn that has changed something and is not undone yet;
+// with Redo, it stages the changes of the last undone turn again. If this is not possible, it
+// returns a failed result. An error is the host's fault. textForModel is for the model if the
+// changes are made.
 func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (_ tool.Result, _ policy.Staged, textForModel string, err error) {
 	if err := grant.Check(call, ""); err != nil {
 		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
@@ -135,8 +136,7 @@ func (p *plan) errorResult(err error) tool.Result {
 	return failed(tool.CodeNotKept, tool.IOError, fmt.Sprintf("turn %d: %v", p.turn, err), byHand)
 }
 
-// textForModel returns the text that tells the model which files have changed: its knowledge of
-// them is out of date.
+// textForModel tells the model which files have changed: its knowledge of them is outdated.
 func (p *plan) textForModel() string {
 	var names []string
 	bytes := 0
@@ -165,8 +165,8 @@ const (
 	maxToldBytes = 8 << 10 // bytes of all names; further files are counted
 )
 
-// content returns the content of a version from the store. It returns session.ErrNoPreimage if the
-// content is not stored, and another error if it does not have the recorded hash.
+// content returns the content of a version from the store. It returns session.ErrNoPreimage if
+// the content is not stored, and another error if it does not have the recorded hash.
 func (u *Undoer) content(ctx context.Context, v *session.Version) ([]byte, error) {
 	sum, err := hex.DecodeString(v.SHA256)
 	if err != nil || len(sum) != sha256.Size {
