@@ -16,10 +16,10 @@ const (
 	maxRight   = 160 // column up to which the cursor moves beyond the end of a row
 )
 
-// A Screen writes the text that a terminal would show after all the text that is written to the
-// Screen. Overwritten and erased text is left out, and so are colours, titles and links. Tabs,
-// bytes that are not UTF-8, and control characters without an effect on text stay. Lines are not
-// wrapped, and each character has one column. Time is linear in the text, and memory is bounded.
+// A Screen writes the text that a terminal would show after all the text that is written to
+// the Screen. Overwritten and erased text is left out, and so are colours, titles and links.
+// Tabs, bytes that are not UTF-8, and control characters without an effect on text stay. Lines
+// are not wrapped, and each character has one column. It takes linear time and bounded memory.
 type Screen struct {
 	w         io.Writer
 	p         *ansi.Parser
@@ -120,8 +120,8 @@ func split(row string, col int) (left, right string) {
 	return row + strings.Repeat(" ", col), ""
 }
 
-// do carries out a control character, a CSI sequence, or an ESC sequence. The last byte of an ESC
-// sequence is given as an intermediate byte.
+// do carries out a control character, a CSI sequence, or an ESC sequence. The last byte of an
+// ESC sequence is given as an intermediate byte.
 func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 	what, _, _ := params.Param(0, 0)
 	n, row, col := min(max(what, 1), maxColumns), s.row, s.col
