@@ -281,7 +281,7 @@ func (b *blamer) assign(o *origin, lines []span, as blamedLine) {
 }
 
 // passToParents passes the lines of an origin on to parents of its commit with the same lines,
-// and assigns the others. After an error, rest holds the lines that are left to do.
+// and assigns the others. After an error, rest holds the lines whose origin is not known.
 func (b *blamer) passToParents(o *origin) (rest []span, err error) {
 	lines := o.lines
 	o.lines = nil

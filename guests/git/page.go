@@ -48,8 +48,8 @@ func (p *page) line(text string) error {
 
 func (p *page) linef(format string, args ...any) error { return p.line(fmt.Sprintf(format, args...)) }
 
-// note adds a note for the end of the output, unless there is the same already. From 21 notes
-// on, further ones are dropped.
+// note adds a note for the end of the output, unless there is the same already. After 20
+// notes, further ones are dropped.
 func (c *call) note(format string, args ...any) {
 	const most = 20
 	text := fmt.Sprintf(format, args...)

@@ -99,7 +99,7 @@ func (c *call) checkPathKnown(x *repo.Index, trees ...repo.ID) error {
 	return tool.NotFound("%s did not match any file of the two revisions; log with this path tells which commits have changed it", displayName(c.pathFilter))
 }
 
-// mayHold reports whether a directory may hold a covered path. It ends in a slash or is "".
+// mayHold reports whether a directory may hold a covered path. dir ends in a slash or is "".
 func (c *call) mayHold(dir string) bool {
 	return c.pathFilter == "" || c.covers(strings.TrimSuffix(dir, "/")) || strings.HasPrefix(c.pathFilter+"/", dir)
 }

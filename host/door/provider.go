@@ -145,7 +145,7 @@ func (d *Door) ResolveProvider(p Provider) (Provider, error) {
 }
 
 // FindOllama looks for an Ollama server at the address in the environment, or else on this
-// machine. It makes one request, which loads no model; none if no layer permits it.
+// machine. It makes one request, which loads no model; none if a layer denies it.
 func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []network.Rule) (found ProviderInfo, ok bool) {
 	kind, _ := ProviderKindOf(ProviderOllama)
 	p := Provider{Name: ProviderOllama, Rules: rules, Client: provider.Options{BaseURL: kind.AddressIn(env)}}

@@ -11,9 +11,9 @@ import (
 
 // This file reads git's commit-graph, see gitformat-commit-graph(5). It holds the [CommitNode]
 // of most commits, in a form that is read a hundred times faster than objects, and Bloom
-// filters for the paths that each commit changes. A malformed commit-graph is not used; a
-// wrong one is believed, as git does. A position is the number of a commit, from 0 in the
-// lowest layer.
+// filters for the paths that each commit changes. It only saves work. A malformed commit-graph
+// is not used; a wrong one is believed, as git does. A position is the number of a commit,
+// from 0 in the lowest layer.
 
 // graph is one layer of the commit-graph, read in pages. Each int64 is an offset in the file.
 type graph struct {
