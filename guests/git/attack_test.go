@@ -252,8 +252,7 @@ func TestHostileRepositories(t *testing.T) {
 	}
 }
 
-// bomb returns an object that would inflate to 4 GB, cut off behind the part that may be
-// read.
+// bomb returns an object that would inflate to 4 GB, cut off behind the part that may be read.
 func (f *fixture) bomb(head string) {
 	f.loose(none, func(w io.Writer) {
 		_, _ = io.WriteString(w, head)

@@ -9,34 +9,34 @@ import (
 	"github.com/stockade-dev/stockade/guests/internal/gitignore"
 )
 
-// attributes holds the attributes of a path that matter here, see gitattributes(5).
-// Attributes that name a program, such as filter and diff, are reported, and the program
-// is never run.
+// attributes holds the attributes of a path that matter here, see gitattributes(5). Attributes
+// that name a program, such as filter and diff, are reported, and the program is never run.
 type attributes struct {
 	text     string // state of text: set, unset, auto, or "" (unspecified)
 	eol      string // lf, crlf or ""
 	binary   bool   // diff is unset: the file counts as binary
-	filter   string // filter=NAME, or ident or working-tree-encoding: the content is converted; "": it is not
+	filter   string // attribute by which git converts the content, such as filter=NAME or ident; "": none
 	textDiff bool   // diff is set: the file counts as text, whatever its content
 }
 
+// attributeRule is a line of an attributes file.
 type attributeRule struct {
 	pattern  gitignore.Pattern
-	settings []string
+	settings []string // such as -text or eol=lf
 }
 
 // attributeFile holds the rules of one directory.
 type attributeFile struct {
 	depth  int // number of names in the directory's path
 	rules  []attributeRule
-	parent *attributeFile // nearest one above; nil: none
+	parent *attributeFile // rules of the nearest directory above with rules; nil: none
 }
 
 // maxAttributeBytes limits an attributes file, in bytes; the rest is ignored.
 const maxAttributeBytes = 1 << 20
 
-// attributesOf returns the attributes of a path. It reads .gitattributes files when
-// needed. The rules of info/attributes come last, since they have precedence.
+// attributesOf returns the attributes of a path. It reads .gitattributes files when needed. The
+// rules of info/attributes are applied last, since they have precedence.
 func (c *call) attributesOf(path string) attributes {
 	if c.attrs == nil {
 		c.attrs = map[string]*attributeFile{}
@@ -104,8 +104,8 @@ func (a *attributes) set(s string) {
 	}
 }
 
-// attributesIn returns the rules of a directory, or of the nearest one above with rules;
-// nil: none.
+// attributesIn returns the rules of dir, or of the nearest directory above with rules; nil:
+// none.
 func (c *call) attributesIn(dir string) *attributeFile {
 	if f, ok := c.attrs[dir]; ok {
 		return f

@@ -18,23 +18,23 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-const maxBlameLines = 1000
+const maxBlameLines = 1000 // lines that one call shows
 
-// maxBlamed limits the commits that are read, in addition to the limit for work.
+// maxBlamed limits the commits that one blame reads, in addition to the limit for work. Lines
+// that go back to further commits are shown as maybe older.
 var maxBlamed = 250_000
 
-// origin is a version of a file to which lines may go back: in a commit, or in the
-// worktree.
+// origin is a version of a file to which lines may go back: in a commit, or in the worktree.
 type origin struct {
-	commit *repo.CommitNode // nil: the worktree
+	commit *repo.CommitNode // nil: the version in the worktree
 	path   string
-	blob   repo.ID
-	text   *textdiff.Text // text of the worktree's version; nil: read it from blob
+	blob   repo.ID        // content in the commit; for the worktree, that in HEAD
+	text   *textdiff.Text // text of the worktree's version; nil: it is read from blob
 	lines  []span         // lines that go back at least to this version
 }
 
-// span is a run of n lines: from at on in the blamed file, and from from on in an older
-// version.
+// span is a run of n lines, which begins at line at of the blamed file, and at line from of an
+// older version. Lines count from 0.
 type span struct{ at, from, n int }
 
 // blamedLine is the origin of one line.
@@ -45,16 +45,17 @@ type blamedLine struct {
 	orOlder  bool // set if the line may be older, which was not examined
 }
 
+// blamer is the state of one blame.
 type blamer struct {
 	*call
 	queue   byOriginDate          // origins whose lines may be older
-	origins map[originKey]*origin // those in the queue
-	out     []blamedLine          // one for each shown line
+	origins map[originKey]*origin // origins in the queue that are in a commit
+	out     []blamedLine          // results, one for each shown line
 	first   int                   // number of the first shown line, from 0
 	looked  int                   // number of commits that were read
-	oldest  int64                 // time of the last commit, in seconds since 1970
+	oldest  int64                 // time of the commit that was read last, in seconds since 1970
 	large   bool                  // set if a version of the file was too large to compare
-	texts   []cachedText          // texts used last, the newest first
+	texts   []cachedText          // up to maxTexts texts, the one used last first
 }
 
 type originKey struct {
@@ -147,7 +148,7 @@ func (c *call) blame() error {
 	return b.write(text)
 }
 
-// start returns the version of the file that is shown: of a revision, or of the worktree.
+// start returns the version of the file that is shown, from a revision or the worktree.
 func (b *blamer) start() (*origin, error) {
 	rev := b.Revision
 	if rev == "" {
@@ -212,8 +213,7 @@ func (b *blamer) originOf(commit *repo.CommitNode, path string, blob repo.ID) *o
 	return o
 }
 
-// maxTexts limits the texts that are kept in memory.
-const maxTexts = 4
+const maxTexts = 4 // texts that are kept in memory
 
 func (b *blamer) textOf(o *origin) (*textdiff.Text, error) {
 	if o.text != nil {
@@ -238,7 +238,7 @@ func (b *blamer) textOf(o *origin) (*textdiff.Text, error) {
 	return t.text, nil
 }
 
-// addLines adds lines to an origin, and puts the origin into the queue if it had none.
+// addLines adds lines to an origin, and puts the origin into the queue if it had no lines.
 func (b *blamer) addLines(o *origin, lines []span) {
 	if len(lines) == 0 {
 		return
@@ -259,8 +259,8 @@ func (b *blamer) addLines(o *origin, lines []span) {
 	})
 }
 
-// appendSpan adds a span, or lengthens the last one if the span continues it. Otherwise
-// each version of the file would leave more spans.
+// appendSpan adds a span, or lengthens the last span if the new one continues it. Otherwise
+// each version of the file would make more spans.
 func appendSpan(spans []span, s span) []span {
 	if i := len(spans) - 1; i >= 0 && spans[i].at+spans[i].n == s.at && spans[i].from+spans[i].n == s.from {
 		spans[i].n += s.n
@@ -269,7 +269,7 @@ func appendSpan(spans []span, s span) []span {
 	return append(spans, s)
 }
 
-// assign makes an origin the result for some lines. as holds the flags of the result.
+// assign records that some lines come from an origin. as holds the flags of their results.
 func (b *blamer) assign(o *origin, lines []span, as blamedLine) {
 	as.origin = o
 	for _, l := range lines {
@@ -280,9 +280,8 @@ func (b *blamer) assign(o *origin, lines []span, as blamedLine) {
 	}
 }
 
-// passToParents passes the lines of an origin on to parents of its commit with the same
-// lines, and assigns the others. After an error, rest holds the lines whose origin is not
-// known.
+// passToParents passes the lines of an origin on to parents of its commit with the same lines,
+// and assigns the others. After an error, rest holds the lines whose origin is not known.
 func (b *blamer) passToParents(o *origin) (rest []span, err error) {
 	lines := o.lines
 	o.lines = nil
@@ -373,14 +372,12 @@ func (b *blamer) passToParents(o *origin) (rest []span, err error) {
 	return nil, nil
 }
 
-// seen counts the commit of an origin as read.
 func (b *blamer) seen(o *origin) {
 	b.looked++
 	b.oldest = o.commit.When
 }
 
-// findRenamed returns the version of the file under another name in a parent; nil: there
-// is none.
+// findRenamed returns the file in the parent p that was renamed to that of o; nil: none.
 func (b *blamer) findRenamed(o *origin, p *repo.CommitNode) (*origin, error) {
 	changes, err := b.diffTrees(p.Tree, o.commit.Tree, true)
 	if err != nil {
@@ -404,8 +401,7 @@ func (b *blamer) findRenamed(o *origin, p *repo.CommitNode) (*origin, error) {
 	return nil, nil
 }
 
-// passShared passes the lines that a parent also has on to the parent, and returns the
-// others.
+// passShared passes the lines of o that p also has on to p, and returns the others.
 func (b *blamer) passShared(o, p *origin, lines []span) (rest []span, err error) {
 	now, err := b.textOf(o)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/guests/git/repo"
 )
 
-// branches lists local branches, remote ones, and tags with the commits that they name,
-// in the form of git branch and git tag.
+// branches writes local branches, remote ones, and tags with the commits that they name, in the
+// form of git branch and git tag.
 func (c *call) branches() error {
 	head, err := c.Head()
 	if err != nil {

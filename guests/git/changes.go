@@ -10,9 +10,9 @@ import (
 // file is one side of a change.
 type file struct {
 	path       string
-	mode       uint32 // 0: it does not exist
-	id         repo.ID
-	inWorktree bool // set for a file of the worktree, whose id is unknown
+	mode       uint32  // git's mode; 0: the file does not exist
+	id         repo.ID // zero if inWorktree is set
+	inWorktree bool    // set for a file of the worktree, whose id is not known
 }
 
 func (f file) exists() bool { return f.mode != 0 }
@@ -23,8 +23,7 @@ type change struct {
 	score    int // similarity of a rename, in percent
 }
 
-// path returns the path under which the change is listed: the new one if the file still
-// exists.
+// path returns the path under which the change is listed: the new one if there is one.
 func (ch *change) path() string {
 	if ch.to.exists() {
 		return ch.to.path
@@ -55,27 +54,25 @@ func sortChanges(changes []change) {
 	slices.SortStableFunc(changes, func(a, b change) int { return strings.Compare(a.path(), b.path()) })
 }
 
-// maxChanges limits the files that differ.
+// maxChanges limits the files that differ between two sides; more are an error.
 var maxChanges = 50_000
 
 const (
-	// maxTreeDepth limits the depth of nested trees.
-	maxTreeDepth = 500
-	// maxTrees limits the directories that are compared.
-	maxTrees = 20_000
+	maxTreeDepth = 500    // levels of nested directories; more are an error
+	maxTrees     = 20_000 // directories of one comparison that differ; more are an error
 )
 
 // treeDiffer compares trees.
 type treeDiffer struct {
 	*call
-	all     bool               // report paths that the call does not cover, too
-	each    func(change) error // called with each change; nil: changes collects them
+	all     bool               // set if paths that the call does not cover are reported, too
+	each    func(change) error // called with each change; nil: they are collected in changes
 	changes []change
-	seen    int // number of trees, see maxTrees
+	seen    int // number of directories so far, see maxTrees
 }
 
-// diffTrees returns the files that differ between two trees, sorted by path. The zero ID
-// is an empty tree. all includes paths that the call does not cover.
+// diffTrees returns the files that differ between two trees, sorted by path. The zero ID is an
+// empty tree. all is set to report paths that the call does not cover, too.
 func (c *call) diffTrees(from, to repo.ID, all bool) ([]change, error) {
 	d := treeDiffer{call: c, all: all}
 	if err := d.trees(from, to, "", 0); err != nil {
@@ -99,7 +96,7 @@ func (d *treeDiffer) add(ch change) error {
 	return nil
 }
 
-// enter limits the work for hostile trees, which can contain one another.
+// enter counts a directory. Beyond a limit it fails: hostile trees can contain one another.
 func (d *treeDiffer) enter(depth int) error {
 	if depth > maxTreeDepth {
 		return repo.Corrupt("trees are nested deeper than %d", maxTreeDepth)
@@ -110,7 +107,7 @@ func (d *treeDiffer) enter(depth int) error {
 	return nil
 }
 
-// trees compares two directories. dir ends in a slash or is "".
+// trees compares two trees of the directory dir, which ends in a slash or is "".
 func (d *treeDiffer) trees(from, to repo.ID, dir string, depth int) error {
 	if from == to || !d.all && !d.mayHold(dir) {
 		return nil
@@ -200,13 +197,14 @@ func (c *call) diffIndex(tree repo.ID, x *repo.Index) ([]change, error) {
 	return d.changes, nil
 }
 
+// indexDiffer compares a tree with the index.
 type indexDiffer struct {
 	treeDiffer
 	x  *repo.Index
-	at int // position in x.Entries
+	at int // position of the next entry in x.Entries
 }
 
-// tree goes through the index and a tree in step, both sorted by path.
+// tree compares the tree of a directory with the entries of the index from d.at on.
 func (d *indexDiffer) tree(id repo.ID, dir string, depth int) error {
 	if err := d.enter(depth); err != nil {
 		return err
@@ -259,8 +257,8 @@ func (d *indexDiffer) tree(id repo.ID, dir string, depth int) error {
 	return nil
 }
 
-// addUntil adds the index entries that come before a path as new files, since the tree
-// lacks them. "" adds all that are left.
+// addUntil adds the index entries that precede a path as new files, since the tree lacks them.
+// "" adds all remaining ones.
 func (d *indexDiffer) addUntil(path string) error {
 	for ; d.at < len(d.x.Entries); d.at++ {
 		e := &d.x.Entries[d.at]

@@ -33,8 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fixture is a repository that git itself has made, and the working directory of the
-// test.
+// fixture is a repository that git itself has made, and the working directory of the test.
 type fixture struct {
 	*testing.T
 	git   string

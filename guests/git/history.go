@@ -7,18 +7,18 @@ import (
 	"github.com/stockade-dev/stockade/guests/git/repo"
 )
 
-// byDate is a heap of commits, the latest first; among commits of one second, the first
-// added one.
+// byDate is a heap of commits, the latest first; among commits of one second, the first added
+// one.
 type byDate struct {
 	list []dated
-	n    int
+	n    int // number of commits that were added so far
 }
 
-// dated is a commit in a byDate. n is its number in the order of adding.
+// dated is a commit in a byDate.
 type dated struct {
 	commit *repo.CommitNode
-	when   int64
-	n      int
+	when   int64 // time of the commit, in seconds since 1970
+	n      int   // number of the commit in the order of adding
 }
 
 func (h *byDate) Len() int { return len(h.list) }
@@ -42,30 +42,28 @@ func (h *byDate) add(c *repo.CommitNode) {
 
 func (h *byDate) next() *repo.CommitNode { return heap.Pop(h).(dated).commit }
 
-// Limits for the commits that one call reads, because it keeps something of each in memory.
+// Limits for the commits that one call reads, because it holds something of each in memory.
 var (
-	// maxWalk limits the commits that one walk reads.
-	maxWalk = 250_000
-	// maxMarked limits the commits that are read to compare two histories.
-	maxMarked = 150_000
+	maxWalk   = 250_000 // commits that one walk reads; it then ends early
+	maxMarked = 150_000 // commits that are read to compare two histories; the result is then not known
 )
 
-// maxCounted limits the commits that are read to count how far a branch and the one at
-// origin differ.
+// maxCounted limits the commits that are read to count by how many commits a branch and its
+// upstream differ; beyond it, the numbers are not known.
 const maxCounted = 5000
 
 // walk goes through a history, the latest commit first.
 type walk struct {
 	*call
 	queue        byDate
-	seen         map[repo.ID]bool
+	seen         map[repo.ID]bool       // commits that were put into the queue
 	marks        map[repo.ID]uint8      // marks of a range: commits marked right are left out; nil: no range
-	partlyMarked bool                   // marking took too much work, so only some commits have their marks
-	excluded     []string               // words of the revision that the range leaves out
-	entries      map[repo.ID]repo.Entry // by tree: its entry at the path of the call
+	partlyMarked bool                   // set if marking took too much work, so that some marks are missing
+	excluded     []string               // words of the revision that the range leaves out, such as ^A
+	entries      map[repo.ID]repo.Entry // entries at the path of the call, by tree
 	looked       int                    // number of commits that were read
 	truncated    bool                   // set if the walk has ended early, and there may be more commits
-	oldest       int64                  // time of the last commit, in seconds since 1970
+	oldest       int64                  // time of the commit that was read last, in seconds since 1970
 }
 
 func (c *call) newWalk(from ...*repo.CommitNode) *walk {
@@ -83,9 +81,8 @@ func (w *walk) add(l *repo.CommitNode) {
 	}
 }
 
-// next returns the next commit that changes the path of the call, or nil at the end. If
-// the walk takes too much work, it ends early and sets truncated; the queue then holds
-// the commits that were not read.
+// next returns the next commit that changes the call's path, or nil at the end. If the walk
+// takes too much work, it ends early and sets truncated; the queue then holds the rest.
 func (w *walk) next() (*repo.CommitNode, error) {
 	for w.queue.Len() > 0 {
 		c := w.queue.next()
@@ -119,8 +116,7 @@ func (w *walk) next() (*repo.CommitNode, error) {
 	return nil, nil
 }
 
-// parentsOf returns the parents of a commit that the walk follows, and reports whether
-// the commit is shown.
+// parentsOf returns the parents that the walk follows, and whether the commit is shown.
 func (w *walk) parentsOf(c *repo.CommitNode) ([]*repo.CommitNode, bool, error) {
 	if w.KnownUnchanged(c, w.pathFilter) {
 		p, err := w.Parent(c, 0)
@@ -137,8 +133,8 @@ func (w *walk) parentsOf(c *repo.CommitNode) ([]*repo.CommitNode, bool, error) {
 	return w.simplify(c, parents)
 }
 
-// restRevision returns a revision for a log of the commits that were not read; "" if it
-// would be too long. It empties the queue.
+// restRevision returns a revision with which another call of log goes on after a truncated
+// walk; "" if it would be too long. It may empty the queue.
 func (w *walk) restRevision() string {
 	const maxNames = 10
 	if w.queue.Len() > maxNames {
@@ -153,9 +149,8 @@ func (w *walk) restRevision() string {
 	return strings.Join(names, " ")
 }
 
-// simplify returns the parents to follow, and whether the commit is shown. If a parent
-// has the same entry at the path as the commit, only this parent is followed, and the
-// commit is not shown.
+// simplify is parentsOf by the files of the commits: if a parent has the same entry at the
+// path of the call as the commit, only this parent is followed, and the commit is not shown.
 func (w *walk) simplify(c *repo.CommitNode, parents []*repo.CommitNode) ([]*repo.CommitNode, bool, error) {
 	if w.pathFilter == "" {
 		return parents, true, nil
@@ -197,21 +192,22 @@ func (w *walk) entryAt(c *repo.CommitNode) (repo.Entry, error) {
 
 // Marks of commits.
 const (
-	left  = 1 << iota // the first side has it in its history
-	right             // the second side has it in its history
-	inQueue
-	parentsMarked // it was in the queue, and its parents are marked
+	left          = 1 << iota // the left side has the commit in its history
+	right                     // the right side has the commit in its history
+	inQueue                   // the commit is in the queue
+	parentsMarked             // the commit was in the queue, and its parents have its marks
 )
 
-// marker marks the commits that two sides lead to, the latest first.
+// marker goes through the histories of two sides, the latest commit first, and marks each
+// commit with the sides that lead to it.
 type marker struct {
 	*call
 	queue    byDate
 	marks    map[repo.ID]uint8
-	oneSided int // number of commits in the queue that only one side leads to
+	oneSided int // number of commits in the queue to which only one side leads so far
 }
 
-// newMarker returns a marker whose left side starts at a, and the right side at b.
+// newMarker returns a marker whose left side begins with commits a, and its right with b.
 func (c *call) newMarker(a, b []*repo.CommitNode) *marker {
 	m := &marker{call: c, marks: map[repo.ID]uint8{}}
 	for _, l := range a {
@@ -246,8 +242,8 @@ func (m *marker) mark(c *repo.CommitNode, mark uint8) {
 	}
 }
 
-// next returns the next commit with its marks, or nil once both sides lead to all commits
-// in the queue. A returned commit can get further marks later if dates are wrong.
+// next returns the next commit with its marks, or nil once both sides lead to all commits in
+// the queue. If dates are wrong, a returned commit can get further marks later.
 func (m *marker) next() (*repo.CommitNode, uint8, error) {
 	if m.oneSided == 0 || m.queue.Len() == 0 {
 		return nil, 0, nil
@@ -272,8 +268,8 @@ func (m *marker) next() (*repo.CommitNode, uint8, error) {
 	return c, mark, nil
 }
 
-// aheadBehind counts the commits that only a leads to, and those that only b leads to.
-// known is false if there are too many.
+// aheadBehind counts the commits to which only a leads, and those to which only b leads. known
+// is false if there are too many, or if one cannot be read.
 func (c *call) aheadBehind(a, b repo.ID) (ahead, behind int, known bool) {
 	if a == b {
 		return 0, 0, true
@@ -314,7 +310,7 @@ func (c *call) markerOf(a, b repo.ID) (*marker, error) {
 	return c.newMarker([]*repo.CommitNode{x}, []*repo.CommitNode{y}), nil
 }
 
-// mergeBase returns the latest commit that both lead to; nil: there is none.
+// mergeBase returns the latest commit to which both a and b lead; nil: there is none.
 func (c *call) mergeBase(a, b repo.ID) (*repo.CommitNode, error) {
 	if a == b {
 		return c.CommitNode(a)
@@ -350,7 +346,8 @@ func tooFar(n int) error {
 	return repo.TooLarge("%d commits were looked at, and what the two have in common was not found; A..B compares them, and git merge-base, run by bash, finds it", n)
 }
 
-// exclude makes a walk from the commits to leave out all commits that from leads to.
+// exclude makes a walk that begins with the commits to leave out all commits to which the
+// commits from lead. If this takes too much work, it sets w.partlyMarked.
 func (w *walk) exclude(from, to []*repo.CommitNode) error {
 	m := w.newMarker(to, from)
 	w.marks = m.marks

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	defaultCommits = 20
-	maxCommits     = 200
+	defaultCommits = 20  // commits of one call without a limit
+	maxCommits     = 200 // commits of one call
 	gitDate        = "Mon Jan 2 15:04:05 2006 -0700"
 )
 
-// log lists commits as git log does, with --oneline unless a format is given.
+// log writes commits as git log does, with --oneline unless a format is given.
 func (c *call) log() error {
 	limit := c.Limit
 	if limit == 0 {
@@ -79,11 +79,10 @@ func (c *call) log() error {
 	return nil
 }
 
-// workToWrite is the extra work that a call may do to write its findings after it has
-// reached the limit, see [repo.MaxWork].
+// workToWrite is the work that a call may do beyond [repo.MaxWork] to write its findings.
 const workToWrite = 1_000_000
 
-// noteCut notes which part of a history was left out, and how to go on.
+// noteCut notes which part of a history a truncated walk has left out, and how to go on.
 func (c *call) noteCut(w *walk) {
 	command := "git log --oneline"
 	if c.Revision != "" {
@@ -108,7 +107,8 @@ func (c *call) noteCut(w *walk) {
 	c.note("%s; %s, run by bash, lists all%s", text, command, c.faster())
 }
 
-// faster returns a hint that makes large histories quicker to read; empty: none.
+// faster returns a hint at git commit-graph, with which large histories are read faster;
+// empty: it is in use, or would not help.
 func (c *call) faster() string {
 	if c.HasFilters() || c.Shallow() {
 		return ""
@@ -116,7 +116,7 @@ func (c *call) faster() string {
 	return "; once a person has run git commit-graph write --reachable --changed-paths, more is looked at in a call"
 }
 
-// walkOf starts a walk from some revisions, or through a range: A..B, or B ^A.
+// walkOf returns a walk from some revisions ("" is HEAD), or through a range: A..B, or B ^A.
 func (c *call) walkOf(revision string) (*walk, error) {
 	var from, to []*repo.CommitNode
 	var not []string
@@ -226,7 +226,7 @@ func person(s repo.Signature) string {
 	return oneLine(s.Name) + " <" + oneLine(strings.ToValidUTF8(s.Email, "\uFFFD")) + ">"
 }
 
-// oneLine removes control characters, including line breaks.
+// oneLine removes ASCII control characters, including line breaks.
 func oneLine(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {
@@ -236,8 +236,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// commitChanges writes the changes of a commit. A merge is compared with its first
-// parent.
+// commitChanges writes the changes of a commit. A merge is compared with its first parent.
 func (c *call) commitChanges(commit *repo.Commit) error {
 	var before repo.ID
 	if len(commit.Parents) > 0 {

@@ -2,8 +2,9 @@
 // starting a process. It reads the repository itself and changes nothing, see RATIONALE,
 // "Why does the tool git read the repository itself?"
 //
-// Words: a change is a file that differs between two sides; a side is a tree, the index
-// or the files of the worktree. A page is the part of an output that one call returns.
+// Words: a change is a file that differs between two sides; a side is a tree, the index or the
+// files of the worktree. A commit leads to the commits of its history. A page is the part of
+// an output that one call returns.
 //
 // The module may run in 64 MiB of memory.
 package main
@@ -76,10 +77,10 @@ type call struct {
 	cwd        string
 	pathFilter string // path of the call, relative to the top of the repository; "": all files
 	page       page
-	notes      []string // shown at the end of the output
+	notes      []string // notes for the end of the output
 
-	partial     bool          // some files were not compared
-	hiddenPaths []string      // paths that a policy hides, relative to the top
+	partial     bool          // set if some files were not compared
+	hiddenPaths []string      // paths that a policy hides, relative to the top of the repository
 	indexes     []*repo.Index // indexes of all worktrees; nil: not read yet
 
 	attrs         map[string]*attributeFile // attribute rules, by directory
@@ -127,8 +128,7 @@ func run(ctx context.Context, in args) (result, error) {
 	return c.result(), nil
 }
 
-// checkArgs refuses arguments that the operation ignores, because the caller expects an
-// effect.
+// checkArgs refuses arguments that the operation ignores, since the caller expects an effect.
 func (c *call) checkArgs() error {
 	refuse := func(given bool, name, of string) error {
 		if given {

@@ -9,25 +9,24 @@ import (
 )
 
 const (
-	// maxOutput limits the output of one call, in bytes, and maxLine a line, in characters.
-	maxOutput = 50 << 10
-	maxLine   = 2000
+	maxOutput = 50 << 10 // bytes of a page; the rest is on the next page
+	maxLine   = 2000     // characters of a line, which is cut
 )
 
-// errFull is returned when the page is full. It ends an operation.
+// errFull is returned when the page is full. It ends the operation, not the call.
 var errFull = errors.New("the page is full")
 
 // page is the part of the output that one call returns.
 type page struct {
 	out   strings.Builder
-	skip  int  // lines before the page
-	limit int  // number of lines on the page; 0: no limit
+	skip  int  // number of lines before the page, which are dropped
+	limit int  // number of lines after which the page is full; 0: no limit
 	lines int  // number of lines so far, including skipped ones
-	full  bool // there is more output
-	next  int  // next offset if it does not count lines; 0: it is lines
+	full  bool // set if there is more output
+	next  int  // offset of the next page, if it does not count lines; 0: it is the number in lines
 }
 
-// line adds a line, given without its ending. It returns errFull if the page has no room.
+// line adds a line, given without its ending, or skips it. It may return errFull.
 func (p *page) line(text string) error {
 	if p.lines++; p.lines <= p.skip {
 		return nil
@@ -49,7 +48,8 @@ func (p *page) line(text string) error {
 
 func (p *page) linef(format string, args ...any) error { return p.line(fmt.Sprintf(format, args...)) }
 
-// note adds a note at the end of the output, unless it is there already.
+// note adds a note for the end of the output, unless there is the same already. After 20
+// notes, further ones are dropped.
 func (c *call) note(format string, args ...any) {
 	const most = 20
 	text := fmt.Sprintf(format, args...)

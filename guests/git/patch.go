@@ -12,14 +12,14 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// maxText limits a file that is compared line by line, in bytes.
+// maxText limits a file that is compared line by line, in bytes; a larger one is not.
 const maxText = 2 << 20
 
 // content is the content of a file.
 type content struct {
-	data        []byte // nil if it was not read
-	size        int64
-	notCompared string // reason why it is not compared line by line: secret or large; "": it is
+	data        []byte // nil: the file is empty, or was not read
+	size        int64  // bytes
+	notCompared string // reason not to compare it line by line: secret or large; "": none
 }
 
 // content reads the content of a file on any side. A file that does not exist is empty.
@@ -81,9 +81,9 @@ func (c *call) workingContent(f file) (content, error) {
 // Costs of comparing texts, see [repo.MaxWork].
 const (
 	readBytesPerUnit = 100     // bytes that are cut into lines, per unit of work
-	linesPerUnit     = 3       // lines that are compared, per unit
-	sameBytesPerUnit = 200     // bytes that both texts begin or end with, per unit
-	workSteps        = 1 << 12 // units of work of the search between two checks
+	linesPerUnit     = 3       // lines that are compared, per unit of work
+	sameBytesPerUnit = 200     // bytes of the old text, which may be the same, per unit of work
+	workSteps        = 1 << 12 // units of work of a comparison between two checks
 )
 
 // lines cuts a text into lines, and counts the work.
@@ -227,8 +227,7 @@ func (c *call) patch(ch change) error {
 	})
 }
 
-// isBinary reports whether a change counts as binary, so that git would not show its
-// lines.
+// isBinary reports whether a change counts as binary: git would not show its lines.
 func (c *call) isBinary(path string, sides ...content) bool {
 	a := c.attributesOf(path)
 	if a.binary || a.textDiff {
@@ -242,8 +241,7 @@ func (c *call) isBinary(path string, sides ...content) bool {
 	return false
 }
 
-// numstat writes the number of added and removed lines of each file, as git diff
-// --numstat does.
+// numstat writes the numbers of added and removed lines, as git diff --numstat does.
 func (c *call) numstat(changes []change) error {
 	for _, ch := range changes {
 		if err := c.Check(); err != nil {
@@ -310,8 +308,7 @@ func (c *call) nameStatus(changes []change) error {
 	return nil
 }
 
-// renameName returns both names of a renamed file, with their common parts written once,
-// as git does.
+// renameName returns both names of a rename, with common parts written once, as git does.
 func renameName(a, b string) string {
 	if needsQuotes(a) || needsQuotes(b) {
 		return quote(a) + " => " + quote(b)
@@ -436,8 +433,8 @@ func (c *call) diffChanges() ([]change, error) {
 	return overlay(staged, s.changes), nil
 }
 
-// overlay returns the changes between a tree and the worktree, from the changes between
-// the tree and the index, and between the index and the worktree.
+// overlay returns the changes between a tree and the worktree. staged holds the changes
+// between the tree and the index, and working those between the index and the worktree.
 func overlay(staged, working []change) []change {
 	if len(staged) == 0 {
 		return working
@@ -490,8 +487,8 @@ func (c *call) noteConflicts(x *repo.Index) {
 	}
 }
 
-// cutRange splits A..B, A...B and "A B". A missing end is HEAD. three is set for A...B;
-// ok is false if rev is no range.
+// cutRange splits A..B, A...B and "A B". A missing end is "", which means HEAD. three is set
+// for A...B; ok is false if rev is no range.
 func cutRange(rev string) (a, b string, three, ok bool) {
 	if a, b, ok := strings.Cut(strings.TrimSpace(rev), " "); ok {
 		return a, strings.TrimSpace(b), false, true

@@ -47,7 +47,7 @@ func open(in args, check func() error) (*call, error) {
 	return c, nil
 }
 
-// explain adds to an error about an unknown revision the names that may have been meant.
+// explain returns err, to which it adds similar names if it is about an unknown revision.
 func (c *call) explain(err error) error {
 	unknown, ok := errors.AsType[*repo.UnknownError](err)
 	if !ok {
@@ -59,8 +59,7 @@ func (c *call) explain(err error) error {
 	return tool.NotFound("%w; operation branches lists the branches", unknown.Unwrap())
 }
 
-// nearby returns the names of references that name may be a misspelling of, as a whole or
-// in their last part.
+// nearby returns the candidates that are similar to name, as a whole or in their last part.
 func nearby(name string, candidates []string) []string {
 	lower := strings.ToLower(name)
 	return nearest.Few(name, candidates, func(candidate string) (int, bool) {
@@ -71,13 +70,13 @@ func nearby(name string, candidates []string) []string {
 	})
 }
 
-// covers reports whether a path is the path of the call or below, and is not hidden.
+// covers reports whether a path is the path of the call or below it, and is not hidden.
 func (c *call) covers(path string) bool {
 	return (c.pathFilter == "" || path == c.pathFilter || strings.HasPrefix(path, c.pathFilter) && path[len(c.pathFilter)] == '/') && !c.isHidden(path)
 }
 
-// checkPathKnown refuses the call's path if it is neither in the index nor in one of the
-// trees nor in the worktree. x nil: the index and the worktree do not count.
+// checkPathKnown returns an error if the call's path is neither in the index nor in one of the
+// trees nor in the worktree. x nil: it looks only in the trees.
 func (c *call) checkPathKnown(x *repo.Index, trees ...repo.ID) error {
 	if c.pathFilter == "" || x.Has(c.pathFilter) {
 		return nil
@@ -100,8 +99,7 @@ func (c *call) checkPathKnown(x *repo.Index, trees ...repo.ID) error {
 	return tool.NotFound("%s did not match any file of the two revisions; log with this path tells which commits have changed it", displayName(c.pathFilter))
 }
 
-// mayHold reports whether a directory, which ends in a slash or is "", may hold a covered
-// path.
+// mayHold reports whether a directory may hold a covered path. dir ends in a slash or is "".
 func (c *call) mayHold(dir string) bool {
 	return c.pathFilter == "" || c.covers(strings.TrimSuffix(dir, "/")) || strings.HasPrefix(c.pathFilter+"/", dir)
 }
@@ -118,9 +116,9 @@ func (c *call) abs(path string) string {
 	return top + "/" + pathname.ToWASI(path)
 }
 
-// isSecret reports whether the content of a path must not be shown. A file that the call
-// names may be shown if it can be opened: the host has asked a person about it. The host
-// asks about no directory, and about a link by the name of its target.
+// isSecret reports whether the content of a path that looks like a secret must not be shown. A
+// file that the call names may be shown if it can be opened: the host has asked a person about
+// it. The host asks about no directory, and about a link by the name of its target.
 func (c *call) isSecret(path string) bool {
 	if !c.looksSecret(path) {
 		return false
@@ -161,7 +159,8 @@ func (c *call) relative(path string) string {
 	return rel
 }
 
-// quote returns a name in git's form: in quotes if it has characters that would not show.
+// quote returns a name in git's form: in quotes if it has control characters, quotes,
+// backslashes or invalid UTF-8.
 func quote(name string) string {
 	if !needsQuotes(name) {
 		return name
@@ -190,7 +189,7 @@ func escape(name string) string {
 	return b.String()
 }
 
-// displayName returns a name for an error, in quotes if it needs them.
+// displayName is quote for errors: the form is that of Go.
 func displayName(name string) string {
 	if needsQuotes(name) {
 		return strconv.Quote(name)

@@ -10,23 +10,21 @@ import (
 )
 
 const (
-	// fullScore is the score of equal files, minScore the least score of a rename.
-	fullScore = 60_000
-	minScore  = fullScore / 2
-	// minNameScore pairs two files at once if no others have their base name.
-	minNameScore = fullScore * 3 / 4
+	fullScore    = 60_000            // score of equal files
+	minScore     = fullScore / 2     // least score of a rename
+	minNameScore = fullScore * 3 / 4 // score of a rename if no other files have the same base name
 
 	// Limits and costs of the search for renames with changed content.
-	maxRenamePairs      = 40_000
+	maxRenamePairs      = 40_000    // pairs of a removed and an added file; with more, there is no search
 	maxRenameFile       = 512 << 10 // bytes of a file; a larger one is not compared
-	maxRenameBytes      = 24 << 20  // bytes of all files
+	maxRenameBytes      = 24 << 20  // bytes of all files; further files are not compared
 	renameBytesPerUnit  = 30        // bytes read per unit of work
 	renamePiecesPerUnit = 8         // pieces compared per unit of work
-	maxRenameWork       = 2_000_000 // units of work for comparing
+	maxRenameWork       = 2_000_000 // units of work for comparing; further pairs are not compared
 )
 
-// findRenames turns pairs of a removed and an added file into renames, as git does: if
-// their contents are equal, or equal by half. It returns the changes sorted by path.
+// findRenames turns pairs of a removed and an added file into renames, as git does: if half of the
+// larger content is in both. It returns the changes sorted by path.
 func (c *call) findRenames(changes []change) ([]change, error) {
 	var gone, made []int
 	for i := range changes {
@@ -60,12 +58,12 @@ func (c *call) findRenames(changes []change) ([]change, error) {
 	return out, nil
 }
 
-// renames is the state of a search for renames. Files are given by their position in
-// changes.
+// renames is the state of a search for renames. An int stands for a file, by its position in
+// changes; gone are removed files, and made are added ones.
 type renames struct {
 	*call
 	changes []change
-	used    map[int]bool   // files that are paired
+	used    map[int]bool   // files that are part of a pair
 	sums    map[int]*spans // pieces of the files that were read; nil entry: the file is not compared
 	read    int            // bytes read so far
 	work    int            // units of work for comparing so far
@@ -121,8 +119,8 @@ func (r *renames) exact(gone, made []int) {
 	}
 }
 
-// inexact pairs files with similar contents: first those with a unique base name on both
-// sides, then the others, the best score first.
+// inexact pairs files with similar contents: first those with a base name that no other removed or
+// added file has, then the others, the best score first.
 func (r *renames) inexact(gone, made []int) error {
 	r.sums = map[int]*spans{}
 	count := func(of []int, path func(i int) string) map[string]int {
@@ -183,15 +181,14 @@ func (r *renames) inexact(gone, made []int) error {
 	return nil
 }
 
-// spans counts the bytes of a file by the hashes of its pieces. A piece is a line, or 64
-// bytes of a longer line.
+// spans holds the pieces of a file. A piece is a line, or 64 bytes of a longer line.
 type spans struct {
-	size  int
-	bytes map[uint32]int
+	size  int            // bytes of the file
+	bytes map[uint32]int // number of bytes in all pieces with the same hash, by the hash
 }
 
-// score returns the share of the larger of two files that both have, up to fullScore. If
-// it would be below least, the result may be 0.
+// score returns the share of the larger of two files that the smaller has, too, up to fullScore.
+// If it would be below least, or if a file is not compared, the result may be 0.
 func (r *renames) score(from, to, least int) (int, error) {
 	old, now := &r.changes[from].from, &r.changes[to].to
 	if repo.Type(old.mode) != repo.Type(repo.ModeFile) || repo.Type(now.mode) != repo.Type(repo.ModeFile) {

@@ -15,12 +15,12 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// hiddenName is the name of the configuration value with the paths of a repository that a policy
-// hides from tools, one a line. Further lines of the name identify the repository to the host:
-// its git directory, its main worktree and another worktree, each empty if unknown. Only the host
-// reads the configuration of the repository, which can name other worktrees. notKnown is the
-// host's answer if it cannot find the paths. It is also the value of the name without further
-// lines, if the policy hides any path.
+// hiddenName is the name of the configuration value with the paths of a repository that a
+// policy hides from tools, one a line. Further lines of the name identify the repository to
+// the host: its git directory, its main worktree and another worktree, each empty if unknown.
+// Only the host reads the configuration of the repository, which can name other worktrees.
+// notKnown is the host's answer if it cannot find the paths, and to a name without further
+// lines if the policy hides any path.
 const (
 	hiddenName = "hidden"
 	notKnown   = "*"
@@ -32,8 +32,8 @@ var configValue = func(name string) string {
 	return value
 }
 
-// loadHidden loads the paths that a policy hides, in every worktree of the repository and
-// of the repositories that it borrows objects from.
+// loadHidden fills c.hiddenPaths with the paths that a policy hides in every worktree of the
+// repository, and of those from which it borrows objects. It fails if they are not known.
 func (c *call) loadHidden() error {
 	if configValue(hiddenName) == "" || c.Operation == "secrets" { // only the host uses this operation
 		return nil
@@ -59,7 +59,7 @@ func (c *call) loadHidden() error {
 	return nil
 }
 
-// looksSecret reports whether a path of the repository looks like the one of a secret.
+// looksSecret reports whether a path of the repository looks like that of a secret.
 func (c *call) looksSecret(path string) bool {
 	top := c.Worktree
 	if dir, name := filepath.Split(c.GitDir); top == "" && name == ".git" {
@@ -69,8 +69,7 @@ func (c *call) looksSecret(path string) bool {
 	return secret
 }
 
-// isHidden reports whether a policy hides a path of the repository. Such a path is shown
-// in no revision.
+// isHidden reports whether a policy hides a path of the repository, in all revisions.
 func (c *call) isHidden(path string) bool {
 	for _, h := range c.hiddenPaths {
 		if h == "." || len(path) >= len(h) && strings.EqualFold(path[:len(h)], h) && (len(path) == len(h) || path[len(h)] == '/') {
@@ -80,10 +79,10 @@ func (c *call) isHidden(path string) bool {
 	return false
 }
 
-// isSecretAlias reports whether an object is, by some index, also the content of a file
-// that must not be shown: other entries, of an index or a tree, can name the object under
-// any path. It checks only where somebody could have made such an entry without reading
-// the content: in an index (staged), and in a repository that borrows objects.
+// isSecretAlias reports whether an object is, by some index, also the content of a file that
+// must not be shown: other entries, of an index or a tree, can name the object under any path.
+// It checks this only where somebody could have made such an entry without reading the
+// content: in an index (staged is set), or if the repository borrows objects.
 func (c *call) isSecretAlias(id repo.ID, path string, staged bool) bool {
 	if id == emptyBlob || !staged && len(c.ObjectGitDirs()) == 1 || c.looksSecret(path) { // the caller checks paths that look like secrets
 		return false
@@ -109,36 +108,29 @@ func (c *call) isSecretAlias(id repo.ID, path string, staged bool) bool {
 
 var emptyBlob = hashOf(nil)
 
-// entriesPerUnit is the number of index entries that are compared per unit of work.
-const entriesPerUnit = 50
-
 const (
-	// maxSecrets limits the listed files that look like secrets, and maxSecretName cuts their
-	// names, in bytes.
-	maxSecrets    = 20
-	maxSecretName = 300
-	// maxTips limits the listed commits at which a later search can stop.
-	maxTips = 200
-	// maxSearch limits the work of a search, and extraSearchWork its further work after the
-	// first file is found.
-	maxSearch       = 3 * 10_000_000
-	extraSearchWork = 1_000_000
+	entriesPerUnit  = 50             // index entries that are compared per unit of work
+	maxSecrets      = 20             // listed files that look like secrets; one more ends the search
+	maxSecretName   = 300            // bytes of the path of such a file, which is cut
+	maxTips         = 200            // commits in Tips; with more, Tips is empty
+	maxSearch       = 3 * 10_000_000 // units of work of a search, which then ends
+	extraSearchWork = 1_000_000      // units of work of a search after its first finding
 )
 
 // secretSearch searches a whole repository for files whose names look like secrets. Its
 // exported fields are the result that the host reads.
 type secretSearch struct {
 	call *call
-	seen map[string]bool // paths in Names
+	seen map[string]bool // paths in Names, uncut
 
-	Names   []string `json:"names"`
+	Names   []string `json:"names"`   // paths that look like secrets
 	Commits int      `json:"commits"` // number of searched commits
-	Whole   bool     `json:"whole"`   // everything was searched
-	Tips    []string `json:"tips"`    // commits that a later search can leave out, with all that they lead to
+	Whole   bool     `json:"whole"`   // set if everything was searched
+	Tips    []string `json:"tips"`    // commits that a later search can leave out, with their histories
 }
 
-// secrets is an operation that the schema does not mention: only the host uses it. The
-// revision of the call lists the Tips of an earlier search that has found nothing.
+// secrets is the operation secrets, which the schema does not mention: only the host uses it.
+// The revision of the call lists the Tips of an earlier search that has found nothing.
 func (c *call) secrets() error {
 	c.AllowMore(maxSearch)
 	s := &secretSearch{call: c, seen: map[string]bool{}, Names: []string{}, Tips: []string{}}
@@ -220,8 +212,8 @@ func (s *secretSearch) search() error {
 	}
 }
 
-// commit returns the commit that an object is or leads to; nil: there is none. It
-// searches a tree at once.
+// commit returns the commit that an object is, or to which it leads as a tag; nil: there is
+// none. If the object is a tree, commit searches it.
 func (s *secretSearch) commit(id repo.ID) (*repo.CommitNode, error) {
 	for range maxTags {
 		switch kind, err := s.call.Kind(id); {
@@ -243,7 +235,7 @@ func (s *secretSearch) commit(id repo.ID) (*repo.CommitNode, error) {
 	return nil, nil
 }
 
-// trees searches the files that a tree has and another does not have.
+// trees searches the files of the tree to that the tree from does not have.
 func (s *secretSearch) trees(from, to repo.ID) error {
 	d := treeDiffer{call: s.call, all: true, each: func(ch change) error {
 		if ch.from.exists() {
@@ -254,8 +246,8 @@ func (s *secretSearch) trees(from, to repo.ID) error {
 	return s.tolerate(d.trees(from, to, "", 0))
 }
 
-// tolerate ignores an error about an object that cannot be read, but notes that not
-// everything was searched. It returns errors that end the search.
+// tolerate ignores an error about an object that cannot be read, and sets Whole to false. It
+// returns errors that end the search.
 func (s *secretSearch) tolerate(err error) error {
 	if err == nil || err == errFull || repo.IsSpent(err) {
 		return err
@@ -264,7 +256,7 @@ func (s *secretSearch) tolerate(err error) error {
 	return s.call.Check()
 }
 
-// addIfSecret lists a path if it looks like a secret.
+// addIfSecret adds a path to Names if it looks like a secret. It may return errFull.
 func (s *secretSearch) addIfSecret(path string) error {
 	if !s.call.looksSecret(path) || s.seen[path] {
 		return nil

@@ -49,11 +49,11 @@ func (c *call) showIndexed(path string) error {
 	return tool.NotFound("%s is not in the index; paths begin at the top of the repository", quote(path))
 }
 
-// maxTags limits the tags of tags that are followed.
+// maxTags limits the tags of tags that are followed; the object of the last one is not shown.
 const maxTags = 10
 
-// object shows an object. path is its path in the repository; empty: unknown. depth
-// counts tags.
+// object shows an object. path is its path in the repository; empty: unknown. depth is the number
+// of tags that were followed to it, at most maxTags.
 func (c *call) object(id repo.ID, path string, depth int) error {
 	if path != "" && c.isHidden(path) {
 		return tool.Denied("%s: %w", quote(path), errHidden)

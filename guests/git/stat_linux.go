@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// changeTime returns the time at which the host last changed a file or its metadata
-// (ctime), in nanoseconds; 0: unknown.
+// changeTime returns the time of the last change of a file or its metadata on the host (ctime), in
+// nanoseconds since 1970; 0: unknown.
 func changeTime(info fs.FileInfo) int64 {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

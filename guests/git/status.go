@@ -9,8 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/guests/git/repo"
 )
 
-// conflictCodes holds git's codes of conflicts. The index has bit n-1 set if the conflict
-// has stage n.
+// conflictCodes holds git's codes of conflicts, by the stages of a path: stage n sets bit n-1.
 var conflictCodes = [8]string{1: "DD", 2: "AU", 3: "UD", 4: "UA", 5: "DU", 6: "AA", 7: "UU"}
 
 // status writes git status --short --branch.
@@ -58,7 +57,7 @@ func (c *call) status() error {
 	return nil
 }
 
-// conflict is a path with several versions in the index.
+// conflict is a path with several versions in the index, and git's code for them.
 type conflict struct{ path, code string }
 
 func conflicts(x *repo.Index, covers func(string) bool) (out []conflict) {
@@ -79,8 +78,7 @@ func conflicts(x *repo.Index, covers func(string) bool) (out []conflict) {
 	return out
 }
 
-// shortStatus writes a line for each path: changed files, sorted by path, then untracked
-// ones.
+// shortStatus writes a line for each path: changed ones by path, then untracked ones.
 func (c *call) shortStatus(staged, working []change, conflicts []conflict, untracked []string) error {
 	for len(staged)+len(working)+len(conflicts) > 0 {
 		path := ""
@@ -125,8 +123,8 @@ func (c *call) shortStatus(staged, working []change, conflicts []conflict, untra
 	return nil
 }
 
-// shortName returns a path in the form of git status --short: also in quotes if it has a
-// blank.
+// shortName returns a path in the form of git status --short: relative to the working
+// directory, and in quotes also if it has a blank.
 func (c *call) shortName(path string) string {
 	rel := c.relative(path)
 	if strings.Contains(rel, " ") && !needsQuotes(rel) {
@@ -135,8 +133,8 @@ func (c *call) shortName(path string) string {
 	return quote(rel)
 }
 
-// branchLine returns the first line. The configuration, which names the upstream of a
-// branch, is not read: the branch of the same name at origin is taken for the upstream.
+// branchLine returns the first line of a status. The configuration, which names the upstream
+// of a branch, is not read: the branch of the same name at origin is taken for the upstream.
 func (c *call) branchLine(head repo.Head) string {
 	name, ok := strings.CutPrefix(head.Branch, "refs/heads/")
 	switch {

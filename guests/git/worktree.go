@@ -28,23 +28,23 @@ type scan struct {
 	index     *repo.Index
 	changes   []change
 	untracked []string // untracked paths; an untracked directory ends in a slash
-	exists    []bool   // by index entry: set if the file exists
-	sameTimes []bool   // by index entry: set if the file has the same size and times
-	reread    int      // units of work for files that were read again
-	notReread int      // files that were not compared because reread was too large
+	exists    []bool   // set for each index entry whose file exists
+	sameTimes []bool   // set for each index entry whose file has the same size and times
+	reread    int      // units of work so far for files that were read again
+	notReread int      // number of files that were not compared because reread was too large
 }
 
 // Costs of reading a file again, see [repo.MaxWork].
 const (
-	workReread         = 220 // units for each file
+	workReread         = 220 // units of work for each file
 	rereadBytesPerUnit = 200 // bytes per unit of work
 )
 
-// maxReread limits the work for reading files again.
+// maxReread limits the units of work for reading files again. Further files are not compared.
 var maxReread = repo.MaxWork / 2
 
-// scanWorktree compares the files of the worktree with the index. untracked: also list
-// untracked files.
+// scanWorktree compares the files of the worktree with the index. untracked is set if
+// untracked files are listed, too.
 func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	if c.Worktree == "" {
 		return nil, repo.Unsupported("the repository is bare: it has no files to compare with; log, and diff and show with a revision, work")
@@ -83,8 +83,8 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 	return s, nil
 }
 
-// showsGitDirOnly reports whether the worktree is not granted, but only the git directory
-// in it. The worktree then is a mere parent of a mount, which has no time.
+// showsGitDirOnly reports whether only the git directory in the worktree is granted, and not
+// the worktree, which then is a mere parent of a mount and has no time. entries lists it.
 func (c *call) showsGitDirOnly(entries search.Listing) bool {
 	for _, e := range entries {
 		if e.Name != ".git" {
@@ -95,8 +95,7 @@ func (c *call) showsGitDirOnly(entries search.Listing) bool {
 	return err == nil && info.ModTime().UnixNano() == 0
 }
 
-// compareTimes finds out for most files that they are unchanged, with few calls of the
-// host. The others are compared one by one later.
+// compareTimes fills in sameTimes, with few calls of the host. Others are compared one by one.
 func (s *scan) compareTimes() error {
 	const atOnce = 1000
 	var at []int
@@ -124,7 +123,8 @@ func (s *scan) compareTimes() error {
 	return nil
 }
 
-// isCompared reports whether the file of an index entry is compared with the entry.
+// isCompared reports whether the file of an index entry is compared with the entry: not in a
+// conflict, nor if the user has told git to leave it alone.
 func (s *scan) isCompared(e *repo.IndexEntry) bool {
 	return e.Stage == 0 && e.Flags&(repo.SkipWorktree|repo.AssumeValid) == 0 && s.covers(e.Path)
 }
@@ -139,13 +139,11 @@ func (s *scan) add(ch change) error {
 	return nil
 }
 
-// maxAhead limits the directories that are listed in one call of the host, before they
-// are scanned.
-const maxAhead = 64
+const maxAhead = 64 // directories that are listed in one call of the host, before they are scanned
 
-// dir compares a directory, whose name ends in a slash or is "", with the index entries
-// from to to below it. untracked: also list untracked files. ignore holds the ignore
-// rules of the directories above; nil: none.
+// dir compares a directory, whose name ends in a slash or is "", with the index entries below
+// it, from position from to before position to. untracked is set if untracked files are
+// listed, too. ignore holds the ignore rules of the directories above; nil: none.
 func (s *scan) dir(dir string, entries search.Listing, from, to int, untracked bool, ignore *gitignore.File) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -197,15 +195,14 @@ func (s *scan) dir(dir string, entries search.Listing, from, to int, untracked b
 	return nil
 }
 
-// subdir is a directory to be scanned, with the range of the index entries below it; low
-// equals high: there are none.
+// subdir is a directory that will be scanned.
 type subdir struct {
 	path      string
-	low, high int
-	untracked bool // list untracked files, too
+	low, high int  // range of the index entries below the directory; low equals high: there are none
+	untracked bool // set if untracked files are listed, too
 }
 
-// subdir scans a directory. listing nil: the directory has yet to be listed.
+// subdir scans a directory. listing nil: subdir itself lists the directory.
 func (s *scan) subdir(d subdir, listing search.Listing, ignore *gitignore.File) error {
 	if listing == nil {
 		var err error
@@ -238,8 +235,9 @@ func (s *scan) addUntracked(path string) {
 	}
 }
 
-// list lists the first of some directories, at least one. A nil listing: that directory
-// has to be listed in another way.
+// list lists directories from the beginning of dirs, which must not be empty. It returns at
+// least one listing, and at most maxAhead. A nil listing: the caller has to list that
+// directory itself.
 func (s *scan) list(dirs []subdir) []search.Listing {
 	names := make([]string, min(len(dirs), maxAhead))
 	for i := range names {
@@ -253,7 +251,7 @@ func (s *scan) list(dirs []subdir) []search.Listing {
 }
 
 // hasUntracked reports whether a directory without tracked files holds a file that is not
-// ignored, or is a repository of its own.
+// ignored, or is a repository of its own. entries lists the directory.
 func (s *scan) hasUntracked(path string, entries search.Listing, ignore *gitignore.File, depth int) (bool, error) {
 	if err := s.Check(); err != nil {
 		return false, err
@@ -295,7 +293,7 @@ func readDir(name string) (search.Listing, error) {
 	return out, err
 }
 
-// entry finds the position of a path among the index entries from to to.
+// entry returns the position of a path among the index entries from from to before to.
 func (s *scan) entry(path string, from, to int) (int, bool) {
 	all := s.index.Entries[from:to]
 	i := sort.Search(len(all), func(i int) bool { return all[i].Path >= path })
@@ -305,7 +303,8 @@ func (s *scan) entry(path string, from, to int) (int, bool) {
 	return from + i, true
 }
 
-// below returns the range of the index entries whose paths begin with a prefix.
+// below returns the range of the index entries, from from to before to, whose paths begin with
+// a prefix.
 func (s *scan) below(prefix string, from, to int) (low, high int) {
 	all := s.index.Entries[from:to]
 	low = sort.Search(len(all), func(i int) bool { return all[i].Path >= prefix })
@@ -313,7 +312,7 @@ func (s *scan) below(prefix string, from, to int) (low, high int) {
 	return from + low, from + high
 }
 
-// file compares an existing file with its index entry.
+// file compares an existing file, of this kind, with its entry at a position of the index.
 func (s *scan) file(at int, kind fs.FileMode) error {
 	e := &s.index.Entries[at]
 	s.exists[at] = true
@@ -370,8 +369,7 @@ func (s *scan) file(at int, kind fs.FileMode) error {
 }
 
 // mayDiffer reports whether a file may have changed since it was added: its size or times
-// differ, or it was added so shortly before the index was written that the times prove
-// nothing.
+// differ, or it was added so shortly before the index was written that times prove nothing.
 func (s *scan) mayDiffer(e *repo.IndexEntry, size, modified, changed int64) bool {
 	if e.Size != uint32(size) || !sameTime(e.MTime, modified) || changed != 0 && !sameTime(e.CTime, changed) {
 		return true
@@ -379,22 +377,19 @@ func (s *scan) mayDiffer(e *repo.IndexEntry, size, modified, changed int64) bool
 	return s.index.MTime > 0 && e.MTime >= s.index.MTime
 }
 
-// sameTime reports whether two times are equal. It compares nanoseconds only if both
-// sides have them.
+// sameTime reports whether two times are equal, with nanoseconds only if both have them.
 func sameTime(a, b int64) bool {
 	const second = 1_000_000_000
 	return a == b || a/second == b/second && (a%second == 0 || b%second == 0)
 }
 
 const (
-	// maxCompare limits a file that is compared after its line endings are normalized, in
-	// bytes.
-	maxCompare = repo.MaxObject
-	// maxHashed limits a file that is hashed, in bytes.
-	maxHashed = 256 << 20
+	maxCompare = repo.MaxObject // bytes of a file; the line endings of a larger one are not normalized
+	maxHashed  = 256 << 20      // bytes of a file; a larger one counts as changed
 )
 
-// unchanged reports whether the content of a file is the one in the index.
+// unchanged reports whether the content of a file is that in the index. A file that looks like
+// a secret is not read: it is unchanged if it has the same size.
 func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
 	name := s.abs(e.Path)
 	if e.Mode == repo.ModeLink {
@@ -438,8 +433,7 @@ func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
 	return err == nil && hashOf(normal) == e.ID, err
 }
 
-// unchangedLarge is unchanged for a file that is read in pieces. The module itself hashes
-// it.
+// unchangedLarge is unchanged for a file over maxCompare, which is read in pieces.
 func (s *scan) unchangedLarge(e *repo.IndexEntry, info fs.FileInfo, a attributes) (bool, error) {
 	f, err := os.Open(s.abs(e.Path))
 	if err != nil {
@@ -475,7 +469,7 @@ func (s *scan) noteFilter(e *repo.IndexEntry, a attributes) {
 	s.note("%s has the attribute %s, which is not applied here; it is taken for changed", quote(e.Path), quote(a.filter))
 }
 
-// copy is io.Copy with checks of the call's limits in between.
+// copy is io.Copy to a hash, with checks of the call's limits in between.
 func (s *scan) copy(to io.Writer, from io.Reader) (n int64, err error) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -494,10 +488,9 @@ func (s *scan) copy(to io.Writer, from io.Reader) (n int64, err error) {
 	}
 }
 
-// normalizeEOL returns the content of a file as git would put it into the index: without
-// carriage returns if attributes say so. Configuration is not read, but core.autocrlf
-// leaves a trace: the file then had another size when it was added than its content in
-// the index.
+// normalizeEOL returns the content of a file as git would put it into the index: without the
+// CR of CRLF if attributes say so. Configuration is not read, but core.autocrlf leaves a
+// trace: the file then had another size when it was added than its content in the index.
 func (c *call) normalizeEOL(e *repo.IndexEntry, a attributes, data []byte) ([]byte, error) {
 	if a.text == "unset" || !bytes.Contains(data, []byte("\r\n")) {
 		return data, nil
@@ -521,8 +514,8 @@ func hashOf(data []byte) repo.ID {
 	return digest.SHA1(append(fmt.Appendf(make([]byte, 0, len(data)+32), "blob %d\x00", len(data)), data...))
 }
 
-// submodule compares the commit that a submodule has checked out. The files in it are not
-// compared.
+// submodule compares the commit that a submodule has checked out with its entry at a position
+// of the index. The files in the submodule are not compared.
 func (s *scan) submodule(at int) error {
 	e := &s.index.Entries[at]
 	name := s.abs(e.Path)

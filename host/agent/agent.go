@@ -17,50 +17,44 @@ import (
 
 // Tools offers tools to the loop, and carries out calls. The dispatcher implements it.
 type Tools interface {
-	// Definitions returns the tools that the model is offered in the next request.
+	// Definitions returns the tools that the next request offers to the model.
 	Definitions() []tool.Definition
-	// Repair corrects the name and the arguments of a call, as the model has meant them.
+	// Repair returns the name and the arguments of a call as they were probably meant.
 	Repair(ctx context.Context, name, args string) (string, string)
-	// CallAll carries out and records the calls of one step. It returns their results in
-	// the order of the calls, each with limit as its LimitMessage. An error ends the
-	// turn.
+	// CallAll carries out and records the calls of one step. It returns their results in the
+	// order of the calls, each with limit as its LimitMessage. An error ends the turn.
 	CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error)
 }
 
-// Preloader is a Tools that can prepare a call before the model has finished writing.
+// Preloader is a Tools that can prepare a tool while the model is still writing its call.
 type Preloader interface {
-	// Preload prepares the tool with this name.
 	Preload(name string)
 }
 
-// Options wires an agent. Model, Tools, Log and Cwd are required; a limit of 0 is the
-// default.
+// Options wires an agent. Model, Tools, Log and Cwd are required; a limit of 0 is the default.
 type Options struct {
 	Model     llm.Model // model that answers the requests
-	Provider  string    // name of the provider, recorded only
+	Provider  string    // name of the provider, which is only recorded
 	ModelName string    // name of the model in requests and records; empty: the provider's default
 	Tools     Tools
 	Log       *session.Log
-	// System returns the system prompt. It is called in the first turn of a new session.
-	// Nil: there is none.
-	System func() string
-	// Briefs returns the briefs to send before the prompt of a turn. One that has not
-	// changed since it was last sent is not sent again. Nil: none.
+	System    func() string // returns the system prompt of a new session; nil: there is none
+	// Briefs returns the briefs that precede the prompt of a turn. A brief that has not
+	// changed since it was sent is not sent again. Nil: none.
 	Briefs       func() []Brief
 	Cwd          string       // absolute directory in which the relative paths of calls start
 	Conversation Conversation // conversation of a resumed session, from [ReadConversation]; the agent owns it from then on
 
-	MaxSteps        int // limit for the steps with tool calls in one turn; 0: [MaxSteps]
-	MaxCallsPerStep int // calls of one step that are carried out; 0: [MaxCallsPerStep]
-	RepeatedCalls   int // limit for equal results of one call with nothing new in between; 0: 4
-	HistoryChars    int // limit for the conversation in a request, in characters; 0: 400,000
+	MaxSteps        int // steps with calls in one turn, after which the model has to answer; 0: [MaxSteps]
+	MaxCallsPerStep int // calls of one step that are carried out, the others fail; 0: [MaxCallsPerStep]
+	RepeatedCalls   int // equal results of one call, with no new result in between, that end the turn; 0: 4
+	HistoryChars    int // characters of a conversation above which a request leaves parts out; 0: 400,000
 
-	ContextTokens int // size of the model's context, in tokens; 0: unknown
-	// Price is the price of the model. Nil: unknown, and no cost is reported.
-	Price *llm.Price
+	ContextTokens int        // size of the model's context, in tokens; 0: unknown
+	Price         *llm.Price // price of the model; nil: unknown, and no cost is reported
 }
 
-// Brief is a message of the program to the model that no person has written: the date, or
+// Brief is a message for the model that the program has written, and no person: the date, or
 // the instructions of a project file. It stays in every request, unlike older turns.
 type Brief struct {
 	Name string // such as "date"; a new brief replaces an older one with the same name
@@ -95,27 +89,27 @@ func New(opts Options) *Agent {
 	return a
 }
 
-// Use has the next turns ask the Model of o, with its Provider, ModelName, ContextTokens
-// and Price. Other fields of o are ignored. No turn may be running.
+// Use makes the next turns ask the Model of o, with its Provider, ModelName, ContextTokens and
+// Price. The other fields of o are ignored. No turn may be running.
 func (a *Agent) Use(o Options) {
 	a.opts.Model, a.opts.Provider, a.opts.ModelName, a.opts.ContextTokens, a.opts.Price = o.Model, o.Provider, o.ModelName, o.ContextTokens, o.Price
 }
 
-// Run runs one turn and yields its events as they happen, stored ones when they are
-// durable. The last event of every turn is turn.ended, with the reason for the end. An
-// error follows only if this event could not be recorded. A consumer that stops early
-// cancels the turn. Turns must not overlap.
+// Run runs one turn and yields its events as they happen, stored ones when they are durable.
+// The final event of every turn is turn.ended, with the reason for the end. An error follows
+// only if this event could not be recorded. A consumer that stops early cancels the turn.
+// Turns must not overlap.
 //
-// The model reads the prompt and, behind [llm.AttachmentsHeading], the attachments. The
-// event turn.started holds the prompt alone, as it was typed, and the message of the user
-// holds everything.
+// The model reads the prompt and, behind [llm.AttachmentsHeading], the attachments. The event
+// turn.started holds the prompt alone, as it was typed, and the user's message both.
 func (a *Agent) Run(ctx context.Context, prompt string, attachments ...Attachment) iter.Seq2[session.Event, error] {
 	return a.opts.Log.During(ctx, func(ctx context.Context) error { return a.run(ctx, prompt, attachments) })
 }
 
-// Attachment goes with a prompt, for example the content of a file.
+// Attachment is a part of the message for the model behind the prompt, such as the content of
+// a file.
 type Attachment struct {
-	Text   string       // text behind the prompt in the message for the model
+	Text   string
 	Images []tool.Image // images that the text mentions; nil: none
 }
 
@@ -123,19 +117,19 @@ type Attachment struct {
 type turn struct {
 	a            *Agent
 	n            int // number of the turn, from 1
-	step         int // number of the step, from 1; 0 after the last one
+	step         int // number of the step, from 1; 0 once all steps have ended
 	start        time.Time
-	end          session.TurnEnded
-	repeatCounts map[string]int  // number of repetitions since the last new result of a step, by call
-	lastUsage    llm.Usage       // usage of the last request; zero: the provider did not report it
-	finalDrafts  []session.Draft // events of the last step, recorded with the end of the turn
+	end          session.TurnEnded // body of the event turn.ended, which is filled in step by step
+	repeatCounts map[string]int    // steps with a call since any call had a new result, by name and arguments
+	lastUsage    llm.Usage         // usage of the newest request; zero: the provider did not report it
+	finalDrafts  []session.Draft   // events of a step without calls, recorded with the end of the turn
 	// fallback is the model that answers for the rest of the turn because the agent's own
 	// model has failed, see [llm.Failover]. Nil: the agent's own model answers.
 	fallback         *llm.Alternative
 	warnedCallAsText bool // set once the model was warned in this turn that it wrote a call as text
 }
 
-// run runs one turn. It returns an error only if an event could not be recorded.
+// run runs one turn. It returns an error only if the event turn.ended could not be recorded.
 func (a *Agent) run(ctx context.Context, prompt string, attachments []Attachment) error {
 	t := &turn{a: a, n: a.conversation.turn + 1, start: time.Now(), repeatCounts: map[string]int{}}
 	err := t.begin(ctx, prompt, attachments)
@@ -149,8 +143,7 @@ func (a *Agent) run(ctx context.Context, prompt string, attachments []Attachment
 	return t.record(ctx, append(t.finalDrafts, t.draft(session.TypeTurnEnded, "", t.end))...)
 }
 
-// begin records the first events of the turn: the system prompt of a new session, the briefs
-// and the prompt.
+// begin records the first events: the system prompt of a new session, the briefs, the prompt.
 func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachment) error {
 	var drafts []session.Draft
 	system := ""
@@ -179,7 +172,8 @@ func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachmen
 	return t.record(ctx, append(drafts, t.draft(session.TypeMessage, "", message))...)
 }
 
-// next asks the model once, and carries out the calls of its reply.
+// next asks the model once, and carries out the calls of its reply. If the turn is over, it
+// sets the reason in t.end.
 func (t *turn) next(ctx context.Context) error {
 	t.step++
 	last := t.step > t.a.opts.MaxSteps // no tools are offered any more
@@ -205,8 +199,8 @@ func (t *turn) next(ctx context.Context) error {
 	return nil
 }
 
-// warnCallAsText warns the model that it has written a call as text, which is never run.
-// The second time in a turn it ends the turn.
+// warnCallAsText warns the model that it has written a call of a tool, with this name, as
+// text, which is never run. The second time in a turn, or after all steps, it ends the turn.
 func (t *turn) warnCallAsText(ctx context.Context, name string) error {
 	if t.warnedCallAsText || t.step == t.a.opts.MaxSteps {
 		t.end.Reason, t.end.Limit = session.EndLimit, llm.CallAsText
@@ -219,8 +213,8 @@ func (t *turn) warnCallAsText(ctx context.Context, name string) error {
 	return t.record(ctx, drafts...)
 }
 
-// ask requests one reply and shows it as it comes. A reply with calls is recorded; the
-// events of another become finalDrafts. last offers no tools.
+// ask requests one reply and shows it as it comes. A reply with calls is recorded; the events
+// of another become finalDrafts. If last is set, no tools are offered.
 func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
 	t.a.conversation.makeRoom()
@@ -261,8 +255,8 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	}
 	reply := assembler.Reply()
 	if last || reply.Finish == llm.FinishLength || reply.Finish == llm.FinishFilter {
-		// Such calls are neither carried out nor recorded: no tools were offered, or
-		// the arguments may be cut.
+		// Such calls are neither carried out nor recorded: no tools were offered, or the
+		// arguments may be cut.
 		reply.Calls = nil
 	}
 	for i := range reply.Calls {
@@ -294,7 +288,7 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	return reply, t.record(ctx, drafts...)
 }
 
-// preload prepares the tools that the calls name.
+// preload prepares the tools of calls that have begun to arrive.
 func (t *turn) preload(calls []llm.CallDelta) {
 	tools, can := t.a.opts.Tools.(Preloader)
 	for _, c := range calls {
@@ -304,8 +298,7 @@ func (t *turn) preload(calls []llm.CallDelta) {
 	}
 }
 
-// spend adds the usage of a request to the turn, even if the answer broke off. It returns
-// the cost of the request; nil: unknown.
+// spend adds the usage of a request to the turn, and returns its cost; nil: unknown.
 func (t *turn) spend(u llm.Usage) *float64 {
 	price := t.a.opts.Price
 	if t.fallback != nil {
@@ -316,8 +309,8 @@ func (t *turn) spend(u llm.Usage) *float64 {
 	return cost
 }
 
-// recordPartial records the text of an answer that broke off. Its calls are not recorded:
-// their arguments may be cut.
+// recordPartial records the text of an answer that broke off. Calls in this answer are not
+// recorded, because their arguments may be cut.
 func (t *turn) recordPartial(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
@@ -325,8 +318,8 @@ func (t *turn) recordPartial(ctx context.Context, text string) error {
 	return t.record(ctx, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: text, Data: json.RawMessage(`{"partial":true}`)}))
 }
 
-// assignID gives a call an ID that is new in the session. The log identifies calls by
-// their ID, and some models count from 1 in each reply.
+// assignID gives a call an ID that is new in the session: the log identifies calls by their
+// ID, and some models count from 1 in each reply.
 func (t *turn) assignID(call *llm.CallData) {
 	if !tool.ValidName(call.ID) {
 		call.ID = "call" // the ID is in event headers, which are never deleted, so it must hold no text of a model
@@ -337,7 +330,7 @@ func (t *turn) assignID(call *llm.CallData) {
 	t.a.conversation.reserveID(call.ID)
 }
 
-// callAll carries out the calls of one step.
+// callAll carries out the calls of one step, and refuses those beyond a limit.
 func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	limit := ""
 	if t.step == t.a.opts.MaxSteps {
@@ -385,8 +378,8 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	return err
 }
 
-// isRepeating reports whether the model goes round in a circle: a call has had the same
-// result RepeatedCalls times, and no call of these steps had a new one.
+// isRepeating reports whether the model goes round in a circle: in RepeatedCalls steps a call
+// has had the same result, and no call of the steps from the second on had a new result.
 func (t *turn) isRepeating(calls []llm.CallData, results []tool.Result) bool {
 	if slices.ContainsFunc(results, func(r tool.Result) bool { return r.Repeats <= 1 }) {
 		clear(t.repeatCounts)
@@ -404,8 +397,8 @@ func (t *turn) isRepeating(calls []llm.CallData, results []tool.Result) bool {
 	return false
 }
 
-// refuse records a failed result for a call beyond MaxCallsPerStep, or with arguments
-// that were too large.
+// refuse records a failed result for a call beyond MaxCallsPerStep, or with arguments that
+// were too large. limit is the LimitMessage of the result; empty: none.
 func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.Result, error) {
 	r := tool.Failed(tool.CodeLimitReached, tool.ValidationFailed,
 		"not run: only the first %d calls of one reply are run (max_tool_calls_per_turn)", t.a.opts.MaxCallsPerStep)
@@ -422,7 +415,7 @@ func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.R
 	return r, t.record(ctx, t.draft(session.TypeToolResult, c.ID, llm.ResultMessage(c.ID, c.Function.Name, r)))
 }
 
-// setEndReason sets the reason, the error and the hint of a turn that ends with err.
+// setEndReason sets the reason, the error and the hint of a turn that ends with err, if any.
 func (t *turn) setEndReason(ctx context.Context, err error) {
 	var provider *llm.ProviderError
 	switch {
@@ -450,8 +443,8 @@ func (t *turn) message(kind llm.Kind, text string) session.Draft {
 	return t.draft(session.TypeMessage, "", llm.Message{Kind: kind, Content: text})
 }
 
-// record appends events to the log, all or none, even if the caller has given up. Their
-// messages enter the conversation only through the log.
+// record appends events to the log, all or none, even if ctx has ended. The conversation gets
+// their messages from the log.
 func (t *turn) record(ctx context.Context, drafts ...session.Draft) error {
 	if _, err := t.a.opts.Log.Append(context.WithoutCancel(ctx), drafts...); err != nil {
 		return fmt.Errorf("record %s: %w", drafts[0].Type, err)

@@ -74,8 +74,7 @@ func (s *memory) types() []string {
 	return out
 }
 
-// reply is what the scripted model says in one step: deltas, then an error if
-// there is one.
+// reply is what the scripted model says in one step: deltas, then an error if there is one.
 type reply struct {
 	deltas []llm.Delta
 	err    error
@@ -857,8 +856,7 @@ func TestATurnThatCannotBeRecordedIsAnError(t *testing.T) {
 	}
 }
 
-// TestIDsAreNoPlaceForText: a call's ID is in the headers of the log, which are never
-// deleted.
+// TestIDsAreNoPlaceForText: a call's ID is in the headers of the log, which are never deleted.
 func TestIDsAreNoPlaceForText(t *testing.T) {
 	deltas := []llm.Delta{{Finish: llm.FinishTools}}
 	for i, id := range []string{"my password is hunter2", "\x1b[31m", "a\x00b", strings.Repeat("x", 65), "good_1"} {
@@ -947,8 +945,7 @@ func TestACallIsExpectedWhileItIsWritten(t *testing.T) {
 	}
 }
 
-// The log has a call as it was sent and as it was meant, and the conversation only the
-// latter.
+// The log has a call as it was sent and as it was meant, and the conversation only the latter.
 func TestACallIsRecordedAsItIsMeantAndAsItWasSent(t *testing.T) {
 	b := newBench(t, Options{}, calls(`a functions.ls {}`, `b functions.ls {"path":"a",}`, `c ls {}`), text("done"))
 	b.run(t.Context(), "go")

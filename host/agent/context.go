@@ -8,16 +8,15 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// ContextReport holds the sizes of the next request, and the usage of the session so far.
-// The sizes count characters, as [Options.HistoryChars] does, because only the provider
-// knows the tokens, after its answer.
+// ContextReport holds the sizes of the next request, and the usage of the session so far. The
+// sizes are in characters, like [Options.HistoryChars], as only the provider knows the tokens.
 type ContextReport struct {
-	System, Prompts, Answers, Calls, Results int
+	System, Prompts, Answers, Calls, Results int // sizes of these parts; System with the briefs
 
-	ByTool  map[string]int // calls and results, by the name of the tool
-	Tools   int            // definitions of the tools, which do not count for Budget
-	Budget  int            // limit for the conversation
-	LeftOut LeftOut
+	ByTool  map[string]int // sizes of calls and results, by the name of the tool
+	Tools   int            // size of the definitions of the tools, to which Budget does not apply
+	Budget  int            // limit for the conversation, which is all parts but Tools
+	LeftOut LeftOut        // parts that were left out
 
 	Limit int // size of the model's context, in tokens; 0: unknown
 	Spent Spent
@@ -25,9 +24,9 @@ type ContextReport struct {
 
 // LeftOut counts the parts of the conversation that a request leaves out to fit.
 type LeftOut struct {
-	Turns     int // whole turns, from the oldest on
-	Shortened int // calls without their arguments, and results without their output
-	Images    int
+	Turns     int // number of turns that are left out as a whole, from the oldest on
+	Shortened int // number of calls without their arguments, and of results without their output
+	Images    int // number of images
 	Chars     int // characters of everything that is left out
 }
 
@@ -38,13 +37,13 @@ func (l LeftOut) plus(m LeftOut) LeftOut {
 // Spent is the usage of a session, including its earlier turns from the log. A request
 // without a reported usage adds nothing.
 type Spent struct {
-	Turns int
-	Usage llm.Usage
-	Last  llm.Usage // usage of the last request
+	Turns int       // number of turns that have ended
+	Usage llm.Usage // usage of these turns together
+	Last  llm.Usage // usage of the newest request
 	Cost  *float64  // US dollars, of the turns with a known cost; nil: none has one
 }
 
-// add counts an event.
+// add counts the usage in an event.
 func (s *Spent) add(e session.Event) {
 	switch e.Type {
 	case session.TypeStepEnded:
@@ -63,8 +62,7 @@ func (s *Spent) add(e session.Event) {
 	}
 }
 
-// ContextReport returns the sizes of the next request. It may be called between turns
-// only.
+// ContextReport returns the sizes of the next request. It may be called between turns only.
 func (a *Agent) ContextReport() ContextReport {
 	conversation := a.conversation
 	conversation.makeRoom() // as the next request does
@@ -114,8 +112,7 @@ func (a *Agent) ContextReport() ContextReport {
 	return c
 }
 
-// contextUse returns the use of the context by the last request and its answer; nil if it
-// is unknown.
+// contextUse returns the context that the newest request and its answer use; nil: unknown.
 func (t *turn) contextUse() *session.ContextUse {
 	limit := t.a.opts.ContextTokens
 	if t.fallback != nil {

@@ -14,41 +14,41 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Conversation holds the messages of a session for the model, and the state that comes
-// with them. It is built only from recorded events, in earlier turns as in the running
-// one: the model reads the log. The zero value is a new session.
+// Conversation holds the messages of a session for the model, and counts about them. It is
+// built only from recorded events, in earlier turns as in the running one: the model reads the
+// log. The zero value is a new session.
 type Conversation struct {
 	messages    []llm.Message
 	chars       int                    // total size of messages, in characters
-	maxChars    int                    // limit for chars in a request, above which messages are left out; 0: none
-	retryChars  int                    // size at which to try again to make room; 0: maxChars
+	maxChars    int                    // size of chars above which messages are left out; 0: none is
+	retryChars  int                    // size of chars above which makeRoom tries again; 0: maxChars
 	leftOut     LeftOut                // parts that were left out so far
-	turn        int                    // number of the last turn
+	turn        int                    // number of the newest turn; 0: none
 	ids         map[string]bool        // IDs of all calls of the session, including a person's
 	openCalls   []llm.CallData         // calls of the current step, in order
 	results     map[string]llm.Message // results of the current step, by call ID
-	answered    bool                   // set when the current step has all its calls
+	answered    bool                   // set once the current step gets no further calls
 	spent       Spent
-	personCalls []PersonCall // calls of a person since the last turn, the newest maxPersonCalls
+	personCalls []PersonCall // calls of a person since the newest turn began, at most maxPersonCalls
 }
 
-// PersonCall is a call that a person has made between two turns, and its result. The
-// model does not read it, unless the person sends it with a prompt.
+// PersonCall is a call that a person has made between two turns, and its result. The model
+// does not read it, unless the person sends it with a prompt.
 type PersonCall struct {
 	Call   llm.CallData
-	Result llm.Message
+	Result llm.Message // zero: there is none yet
 }
 
-// maxPersonCalls limits the calls of a person that are remembered for the next turn.
+// maxPersonCalls limits the kept calls of a person between two turns; the oldest are dropped.
 const maxPersonCalls = 16
 
-// PersonCalls returns the calls of a person since the last turn, at most the newest 16.
-// Calls without a result are left out.
+// PersonCalls returns the calls of a person since the newest turn began, without those that
+// have no result: the newest 16 at most.
 func (c *Conversation) PersonCalls() []PersonCall {
 	return slices.DeleteFunc(slices.Clone(c.personCalls), func(a PersonCall) bool { return a.Result.Kind == "" })
 }
 
-// addPersonCall takes over the message of a call outside of a turn.
+// addPersonCall adds the message of a call outside of a turn, or of its result.
 func (c *Conversation) addPersonCall(id string, m llm.Message) {
 	var call llm.CallData
 	switch {
@@ -63,12 +63,11 @@ func (c *Conversation) addPersonCall(id string, m llm.Message) {
 	}
 }
 
-// ReadConversation builds a conversation from a session's events. Results come in the
-// order of their calls, even if they ended in another order. A call without a result, as
-// after a crash, gets one that says so. Events whose body has been deleted are left out.
-// maxChars limits the characters of a request, and messages are left out as in the
-// running session: a resumed session sends the same requests, and needs no more memory.
-// 0: no limit.
+// ReadConversation builds a conversation from a session's events, up to their first error.
+// Results come in the order of their calls, even if they ended in another order. A call
+// without a result, as after a crash, gets one that says so. Events whose body has been
+// deleted are left out. maxChars is [Options.HistoryChars] of the session: messages are left
+// out as in the running session, so a resumed session sends the same requests. 0: no limit.
 func ReadConversation(events iter.Seq2[session.Event, error], maxChars int) (Conversation, error) {
 	c := Conversation{maxChars: maxChars}
 	for e, err := range events {
@@ -81,7 +80,7 @@ func ReadConversation(events iter.Seq2[session.Event, error], maxChars int) (Con
 	return c, nil
 }
 
-// add takes over an event. An event that is not stored changes nothing.
+// add adds an event. An event that is not stored changes nothing.
 func (c *Conversation) add(e session.Event) {
 	c.turn = max(c.turn, e.Turn)
 	c.spent.add(e)
@@ -92,8 +91,8 @@ func (c *Conversation) add(e session.Event) {
 		c.personCalls = nil
 	}
 	m, ok := e.Message()
-	// Calls outside a turn are a person's own, and no part of the conversation. Briefs
-	// about them are.
+	// Calls outside a turn are a person's own, and no part of the conversation. Briefs about
+	// them are.
 	if e.Turn == 0 && e.Call != "" {
 		c.addPersonCall(e.Call, m)
 		return
@@ -153,20 +152,21 @@ func (c *Conversation) append(m llm.Message) {
 }
 
 const (
-	// imageChars is the size of an image in characters: providers count some 1,500 tokens
-	// for one, independent of its bytes.
+	// imageChars is the size of an image in characters: providers count some 1,500 tokens for
+	// one, independent of its bytes.
 	imageChars = 6000
-	// maxImages and maxImagesBytes limit the images in a request. Anthropic's API limits
-	// images to 2000 pixels a side if there are more than 20, and Google's takes 20 MB of
-	// base64 and text: https://docs.claude.com/en/docs/build-with-claude/vision,
+	// maxImages and maxImagesBytes limit the images in a request; above, the oldest are
+	// dropped. Anthropic's API limits images to 2000 pixels a side if there are more than 20,
+	// and Google's takes 20 MB of base64 and text:
+	// https://docs.claude.com/en/docs/build-with-claude/vision,
 	// https://ai.google.dev/gemini-api/docs/image-understanding.
 	maxImages      = 20
 	maxImagesBytes = 12 << 20
 )
 
-// dropImages drops the oldest images if there are more than a request may hold. It goes
-// down to half of the limits, to leave room for new ones: each change of earlier messages
-// makes the provider's cache of them useless. The newest image stays.
+// dropImages drops the oldest images if there are more than a request may hold. It drops more
+// than needed, down to half of the limits, because each change of earlier messages makes the
+// provider's cache of them useless. The newest image stays.
 func (c *Conversation) dropImages() {
 	number, bytes := 0, 0
 	each := func(f func(m *llm.Message, n int)) {
@@ -194,11 +194,11 @@ func (c *Conversation) dropImages() {
 	})
 }
 
-// makeRoom leaves out messages until the next request fits. It is called before a request
-// and, so that the log gives the same conversation, before the reply to it. It leaves a
-// quarter of maxChars free: the following requests then begin like this one, so that the
-// provider's cache stays useful, and nothing is shortened anew at each step. If it cannot
-// free enough, it tries again after another sixteenth of maxChars.
+// makeRoom leaves out messages, if the conversation has more than maxChars, until a quarter of
+// maxChars is free: the following requests then begin like this one, so that the provider's
+// cache stays useful, and nothing is shortened anew at each step. If it cannot free enough, it
+// tries again once the conversation has grown by a sixteenth of maxChars. It is called before
+// a request and, so that the log gives the same conversation, before the reply to the request.
 func (c *Conversation) makeRoom() {
 	if c.maxChars <= 0 || c.chars <= max(c.maxChars, c.retryChars) {
 		return
@@ -213,8 +213,8 @@ func (c *Conversation) makeRoom() {
 	}
 }
 
-// hasBrief reports whether this text is the newest brief under its name, or stands in the
-// system prompt and no brief under the name has followed.
+// hasBrief reports whether the model has the text of b: as the newest brief under its name,
+// or, if there is no brief under the name, as a part of the system prompt.
 func (c *Conversation) hasBrief(b Brief) bool {
 	for _, m := range slices.Backward(c.messages) {
 		if name, ok := m.Brief(); ok && name == b.Name {
@@ -237,7 +237,7 @@ func (c *Conversation) endStep() {
 	c.openCalls, c.results, c.answered = nil, nil, false
 }
 
-// reserveID marks the ID as taken, so that no other call of the session gets it.
+// reserveID marks an ID as taken, so that no other call of the session gets it.
 func (c *Conversation) reserveID(id string) {
 	if c.ids == nil {
 		c.ids = map[string]bool{}
@@ -250,7 +250,8 @@ func interruptedResult(name string) tool.Result {
 	return tool.Failed(tool.CodeInterrupted, tool.InternalError, "%s was interrupted; whether it had any effect is not known", name)
 }
 
-// size returns the size of a message in a request, in characters.
+// size returns the size of a message in a request, in characters: one for each byte of text,
+// and imageChars for each image.
 func size(m llm.Message) int {
 	n := len(m.Content) + len(m.Data)
 	for _, part := range m.Parts {
@@ -264,11 +265,10 @@ func size(m llm.Message) int {
 	return n
 }
 
-// fit returns the messages that fit into budget characters, and counts the ones left out.
-// System messages stay, and the last brief of each name. First images are left out, from
-// the oldest on, then whole turns. If the current turn alone is too long, its older tool
-// results are replaced by a line that says so. The last recentMessages messages always
-// stay.
+// fit returns the messages that fit into budget characters, and counts the parts that are left
+// out. System messages stay, and the newest brief of each name. First images are left out,
+// from the oldest on, then whole turns. If the current turn alone is too long, the arguments
+// of its calls and their results become notes, from the oldest on, see recentMessages.
 func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	total := 0
 	for _, m := range messages {
@@ -336,8 +336,8 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	return out, left
 }
 
-// recentMessages is the number of messages at the end that are never shortened, except
-// for calls with arguments that would fill the request alone.
+// recentMessages is the number of messages at the end that are never shortened and keep their
+// images. Only calls with more than their share of the budget are shortened all the same.
 const recentMessages = 8
 
 // Marks of the notes that replace arguments and outputs, see isShortened.
@@ -346,8 +346,8 @@ const (
 	leftOutNote = ", left out to save room;"
 )
 
-// isShortened reports whether a message was shortened. It must have a mark and be short:
-// a tool may have written the same words.
+// isShortened reports whether a message was shortened. It must have a mark and be short,
+// because a tool may have written the same words.
 func isShortened(m llm.Message) bool {
 	const maxBytes = 1 << 10 // ids and names take a few hundred
 	switch {
@@ -360,8 +360,8 @@ func isShortened(m llm.Message) bool {
 	return false
 }
 
-// shortened returns a call without its arguments, or a result without its output, if this
-// is shorter.
+// shortened returns a call with a note instead of its arguments, or a result with a note
+// instead of its output; m itself if this is not shorter.
 func shortened(m llm.Message) llm.Message {
 	if isShortened(m) {
 		return m
@@ -381,8 +381,9 @@ func shortened(m llm.Message) llm.Message {
 	})
 }
 
-// replaceText replaces a text in the data of a message by a note about its length, if the
-// note is shorter. text points into data.
+// replaceText returns m with a text in its data replaced by a note, if the note is shorter.
+// data points to the type of m's Data, and text to a field in it. note makes the note, given
+// the length of the text in bytes.
 func replaceText(m llm.Message, data any, text *string, note func(length int) any) llm.Message {
 	if json.Unmarshal(m.Data, data) != nil {
 		return m
@@ -399,7 +400,7 @@ func replaceText(m llm.Message, data any, text *string, note func(length int) an
 	return m
 }
 
-// RecordInterrupted records for a call without a result that the call was interrupted.
+// RecordInterrupted records that a call without a result was interrupted, as a failed result.
 func RecordInterrupted(ctx context.Context, store session.Store, c session.OpenCall) error {
 	r := interruptedResult(c.Name)
 	r.Usage.Start = c.Time

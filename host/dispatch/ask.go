@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// ask puts the question and returns the answer. Without an answer to exactly this
-// question it returns a no. A no of a person also counts for equal calls of the turn.
+// ask puts the question and returns the answer; a no if no valid answer to exactly this
+// question comes. A no of a person also counts for equal calls of the turn.
 func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answer {
 	defer question.Changes.Close()
 	answer, err := p.putQuestion(ctx, question)
@@ -47,13 +47,13 @@ var (
 	errAskCrashed = errors.New("the approver crashed")
 )
 
-// patience limits the time that an approver may take to notice that its answer is not
-// wanted any more. A prompt that goes away needs none of it.
+// patience limits the time that a call waits for its approver to return after the answer is
+// not wanted any more. The call then goes on without the approver.
 const patience = time.Second
 
-// await waits for the answer to a question. It stops when the call is cancelled, when the
-// question expires, and when a person says no to an equal call. It stops then even if the
-// approver does not return.
+// await waits for the answer to a question. It stops when the call is cancelled or the question
+// expires, with an error; and when a person says no to an equal call, with that no. It stops
+// even if the approver does not return.
 func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, policy.AnswerExpires, errExpired)
 	defer cancel()
@@ -123,8 +123,8 @@ func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer
 	return grant, nil
 }
 
-// unchangedRecord returns the record of a decision to ask about changes, for a call that
-// made none: allowed, and without an answer. The record gives no grant.
+// unchangedRecord returns the record of a decision to ask about changes, for a call that has
+// made no changes: the effect is Allow, and there is no answer. The record gives no grant.
 func (p *pending) unchangedRecord(d policy.Decision) session.Decision {
 	body := p.decisionRecord(d, policy.Answer{})
 	body.Answer, body.Scope, body.AnsweredBy = nil, "", ""
@@ -170,8 +170,7 @@ func deniedResult(name string, decision policy.Decision, answer policy.Answer) t
 	return r
 }
 
-// remember adds the rule of an answer to the policy. An answer for one call makes no
-// rule.
+// remember adds the rule of an answer to the policy. An answer for one call makes no rule.
 func (p *pending) remember(decision policy.Decision, scope policy.Scope) {
 	rule, err := decision.RuleFor(scope)
 	if err != nil {

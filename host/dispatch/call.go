@@ -14,12 +14,12 @@ import (
 	"github.com/stockade-dev/stockade/host/toolstore"
 )
 
-// pending is one call on its way. Until done is closed, the fields after done belong to
-// the goroutine of the call.
+// pending is one call that is being carried out. Until done is closed, only the goroutine of
+// the call uses the fields after done.
 type pending struct {
 	d            *Dispatcher
-	nextMayStart chan struct{} // closed by letNextStart, once the call has put its question or has none to put before it runs
-	letNextStart func()
+	nextMayStart chan struct{} // closed once the call has put its question, or needs no answer before it runs
+	letNextStart func()        // closes nextMayStart; may be called more than once
 	done         chan struct{} // closed when result and err are final
 
 	state         state
@@ -27,24 +27,23 @@ type pending struct {
 	hostTool      *tool.Entry // the tool of a call that the host answers itself; nil: the catalog has the tool
 	textForModel  string      // text that the model gets if the changes of the call are made
 	requestedName string      // name of the tool in the call as written, maybe an alias
-	limit         string      // LimitMessage of the result: how near the end of the loop is
-	usage         tool.Usage  // usage of the guest; zero until it has run
+	limit         string      // LimitMessage of the result; empty: the agent's loop stops at no limit
+	usage         tool.Usage  // usage of the guest; zero until the guest has run
 	sideEffects   sideEffects // changes that the call has made
-	movedLines    []int       // line numbers in its arguments that the host has corrected; nil: none
-	lineShiftNote string      // note to the caller about movedLines
+	movedLines    []int       // corrected line numbers in the arguments of the call; nil: none was corrected
+	lineShiftNote string      // note to the caller about movedLines; empty: none
 	result        tool.Result
 	err           error
 	view          *toolstore.View // open store of the call's module; nil: it has none
 
 	queuedDrafts []session.Draft // decisions, recorded with the next event of the call
-	rehearsing   bool
+	rehearsing   bool            // set while the call runs, or has run, before its decision
 	held         []tool.Progress // progress reported while rehearsing; nil: none
 	heldBytes    int             // bytes of the messages in held
 }
 
-// carryOut takes a call from its beginning to a result that is not recorded yet. It reads
-// from top to bottom as the security story. An error ends the call: a [refusal], or a
-// fault of the host.
+// carryOut takes a call from its beginning to a result that is not recorded yet. It reads from
+// top to bottom as the security story. An error is a [refusal], or a fault of the host.
 func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	entry, err := p.check(ctx)
 	if err != nil {
@@ -181,24 +180,22 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 	return result, staged, err
 }
 
-// mayLackGrant reports whether a failure with this code may come from a missing grant. A
-// code that the host sets does not, except for a denial and a crash of the guest.
+// mayLackGrant reports whether a failure with this code may come from a missing grant: a failure
+// that the guest reports, a denial, or a crash of the guest.
 func mayLackGrant(code tool.Code) bool {
 	return !code.FromHost() || code == tool.CodeTrap || code == tool.CodeDenied
 }
 
-// refusal is an error that ends a call with a result, which its caller reads like any
-// other result.
+// refusal is an error that ends a call with a failed result for its caller.
 type refusal struct{ result tool.Result }
 
 func (r *refusal) Error() string { return r.result.Err.Message }
 
-// errCrash is wrapped by the error of a call during which a part of the host has
-// panicked.
+// errCrash is wrapped by the error of a call during which a part of the host has panicked.
 var errCrash = errors.New("the host crashed")
 
-// drive takes the call to its last state in every case. An error or a panic ends this
-// call only, and neither the process nor the calls beside it.
+// drive takes the call to stateCompleted in every case. An error or a panic ends only this call:
+// the process and the calls beside it go on.
 func (p *pending) drive(ctx context.Context) {
 	defer close(p.done)
 	defer p.letNextStart()

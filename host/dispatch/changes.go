@@ -22,29 +22,28 @@ import (
 
 // Limits for the record of the changes of one call in the log.
 const (
-	maxListed      = 10_000                   // changes in the record
-	maxSummary     = 20                       // lines that sum up the changes
+	maxListed      = 10_000                   // changes in the record; further ones are only counted
+	maxSummary     = 20                       // lines that sum up the changes, about
 	maxHashed      = session.MaxPreimageBytes // bytes of a file; a larger one is not hashed
-	maxHashedTotal = 1 << 30                  // bytes that are hashed of all files
+	maxHashedTotal = 1 << 30                  // bytes of all hashed files; further files are not hashed
 
-	maxDiffs      = 50        // changes that have a diff, and the content after them
-	maxDiffBytes  = 256 << 10 // bytes of all diffs
+	maxDiffs      = 50        // changes recorded with a diff and the content after the change
+	maxDiffBytes  = 256 << 10 // bytes of all diffs, after which no further diff is made
 	maxAfterBytes = 1 << 20   // bytes of a content after a change; a larger one is not stored
-	maxAfterTotal = 4 << 20   // bytes of all contents after changes
+	maxAfterTotal = 4 << 20   // bytes of all contents after changes; further ones are not stored
 )
 
-// changeRecorder builds the record of the changes of one call, and counts what its limits
-// leave.
+// changeRecorder builds the record of the changes of one call, within the limits above.
 type changeRecorder struct {
 	p      *pending
-	images [][]byte // contents that go to the store, in the order of the record
+	images [][]byte // contents for the store, in the order of the record
 	total  int      // bytes of images
 
 	hashBudget    int64 // bytes that may still be hashed, of maxHashedTotal
-	tooMuchBefore bool  // set if the contents before the changes are too large to be stored
-	shown         int   // changes that have a diff so far, up to maxDiffs
-	diffBytes     int
-	afterBudget   int64 // bytes that are left of maxAfterTotal
+	tooMuchBefore bool  // set if all contents before the changes are too large to be stored
+	shown         int   // number of changes with a diff so far, up to maxDiffs
+	diffBytes     int   // bytes of all diffs so far
+	afterBudget   int64 // bytes that may still be stored of contents after changes
 }
 
 // describeChanges returns the record of the changes that are about to be made, and the
@@ -98,7 +97,7 @@ func looksSecret(c tool.Change) bool {
 	return false
 }
 
-// target returns the target of a symbolic link; empty if v is nil or no link.
+// target returns the target of a symbolic link; empty if v is nil or is no link.
 func target(v *tool.Version) string {
 	if v == nil {
 		return ""
@@ -106,7 +105,9 @@ func target(v *tool.Version) string {
 	return v.Target
 }
 
-// record returns the record of one change, and adds its contents to the images.
+// record returns the record of one change, and adds the contents before and after to the
+// images. Its error is that somebody else has changed the file, or that a content cannot be
+// read.
 func (a *changeRecorder) record(c tool.Change) (session.Change, error) {
 	out := session.Change{Path: filename.UTF8(c.Path), From: filename.UTF8(c.From), Kind: c.Kind} // JSON has UTF-8 only
 	secret := looksSecret(c)
@@ -151,8 +152,8 @@ func (a *changeRecorder) addImage(content []byte) {
 }
 
 // version returns the record of a version; nil if v is nil. It hashes the content if the
-// limits allow it. If the content is wanted, version returns it, or the reason why it is
-// not stored.
+// limits allow it. If the content is wanted, version returns it, or the reason why it is not
+// stored.
 func (a *changeRecorder) version(v *tool.Version, wanted bool) (out *session.Version, content []byte, why session.NoPreimage, err error) {
 	if v == nil {
 		return nil, nil, "", nil
@@ -194,7 +195,7 @@ func (a *changeRecorder) version(v *tool.Version, wanted bool) (out *session.Ver
 	return out, content, "", nil
 }
 
-// hashContent returns the SHA-256 of a content, and the content itself if it is wanted.
+// hashContent returns the SHA-256 of a content, and the content if it is wanted.
 func hashContent(v *tool.Version, wanted bool) (sum [sha256.Size]byte, content []byte, err error) {
 	if !wanted {
 		sum, err = v.SHA256()

@@ -90,8 +90,7 @@ func TestWhatIsKeptOfAChange(t *testing.T) {
 	}
 }
 
-// If a call changes very much, the log has only some diffs, and the store the lost
-// contents.
+// If a call changes very much, the log has only some diffs, and the store the lost contents.
 func TestWhatIsKeptOfManyChanges(t *testing.T) {
 	w := newWorld(t, policy.Options{})
 	p := &pending{d: New(w.options), call: aCall("file_write", `{}`)}

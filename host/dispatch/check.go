@@ -13,8 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// check finds the tool of the call, and refuses a call that the tool could not take. Such
-// a call needs no decision.
+// check finds the tool of the call. It refuses a call that needs no decision: of an unknown
+// tool, with wrong arguments, or on a file that the model has not seen.
 func (p *pending) check(ctx context.Context) (*tool.Entry, error) {
 	entry, err := p.find()
 	if err == nil {
@@ -29,8 +29,9 @@ func (p *pending) check(ctx context.Context) (*tool.Entry, error) {
 	return entry, err
 }
 
-// checkAllowedDirs refuses a call of an added tool if a directory that the tool was given
-// is gone, or has become a link: nobody gave the tool what is there now.
+// checkAllowedDirs refuses a call of an added tool if a directory that the tool was given is
+// gone or no directory any more, or is reached through a link: nobody gave the tool that
+// place.
 func (p *pending) checkAllowedDirs(entry *tool.Entry) error {
 	if entry.Allowed == nil || entry.Capabilities.Files == tool.FilesNone && entry.Capabilities.Exec == "" {
 		return nil
@@ -53,8 +54,8 @@ func (p *pending) checkAllowedDirs(entry *tool.Entry) error {
 	return nil
 }
 
-// find returns the tool of the call, and puts its real name into the call. It refuses an
-// unknown name, with a hint at a similar tool.
+// find returns the tool of the call, and replaces an alias in the call by the tool's name. It
+// refuses an unknown name, with a hint at a similar tool or at the list of the tools.
 func (p *pending) find() (*tool.Entry, error) {
 	if p.hostTool != nil {
 		return p.hostTool, nil
@@ -85,8 +86,8 @@ func (p *pending) find() (*tool.Entry, error) {
 	return nil, &refusal{r}
 }
 
-// notOffered returns a hint about a tool that the caller cannot use: the reason, and a
-// way for a person to change that, if there is one.
+// notOffered returns a hint about a tool that the caller cannot use: the reason, and a way for
+// a person to change that, if there is one.
 func (p *pending) notOffered(e *tool.Entry) tool.Hint {
 	call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: p.call.Caller, Cwd: p.call.Cwd}
 	x := p.d.opts.Policy.Decide(call, e, policy.Facts{}).Explain()
@@ -97,7 +98,7 @@ func (p *pending) notOffered(e *tool.Entry) tool.Hint {
 	return hint
 }
 
-// maxHintSchema limits the schema that a hint repeats to the model, in bytes.
+// maxHintSchema limits the schema in a hint for the model, in bytes; a longer one is left out.
 const maxHintSchema = 8 << 10
 
 // checkArgs checks the arguments of the call against the tool's schema, and replaces them
@@ -109,8 +110,8 @@ func (p *pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 	}
 	if err != nil {
 		r := tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%s: %v", entry.Name, err)
-		// For a wrong value the error is enough. A longer schema would only push other
-		// things out of the model's context.
+		// For a wrong value the error is enough. A longer schema would only push other things
+		// out of the model's context.
 		if errors.Is(err, tool.ErrWrongNames) && len(entry.Parameters) <= maxHintSchema {
 			r.Err.Hint = tool.Advise("the schema of the arguments is: %s", entry.Parameters)
 		}

@@ -7,13 +7,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// denials holds the calls of the current turn that a person has denied: an equal call is
-// not asked about again. A call with other arguments is another call. Calls outside of
-// turns, which a person makes, are not remembered.
+// denials holds the calls of the current turn that a person has denied: nobody is asked again
+// about an equal call, see [callKey]. Calls outside of turns, which a person makes, are not
+// held.
 type denials struct {
 	mu     sync.Mutex
-	turn   int                 // the newest turn with a question
-	byCall map[callKey]*denial // questions asked and answered in this turn
+	turn   int                 // number of the newest turn with a question
+	byCall map[callKey]*denial // questions of this turn, answered or not
 }
 
 // callKey identifies equal calls: same tool, directory, caller and arguments.
@@ -27,14 +27,14 @@ func callKeyOf(call tool.Call) callKey {
 	return callKey{call.Tool, call.Cwd, call.Caller, call.ArgsDigest()}
 }
 
-// denial is the no to a call, or the place for it while the question stands.
+// denial is a person's no to a call. It is made before the question is answered.
 type denial struct {
 	answered chan struct{} // closed when a person has said no
-	answer   policy.Answer
+	answer   policy.Answer // the no, once answered is closed
 }
 
-// get returns the entry of a call, and makes one if needed; nil for a call that is not
-// remembered. d.mu is held.
+// get returns the denial of a call, and makes one if there is none. It returns nil for a call
+// outside of a turn or of an earlier turn. d.mu is held.
 func (d *denials) get(call tool.Call) *denial {
 	if call.Turn == 0 || call.Turn < d.turn {
 		return nil
@@ -67,7 +67,7 @@ func (d *denials) add(call tool.Call, answer policy.Answer) {
 	}
 }
 
-// find returns the no that a person has given to an equal call in this turn, if any.
+// find returns the no that a person has given to an equal call in this turn; false: none.
 func (d *denials) find(call tool.Call) (policy.Answer, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,8 +83,8 @@ func (d *denials) find(call tool.Call) (policy.Answer, bool) {
 	}
 }
 
-// watch returns a channel that is closed when a person says no to an equal call. It
-// returns nil for a call that denials does not remember.
+// watch returns a channel that is closed when a person says no to an equal call. It returns
+// nil, on which one waits forever, for a call outside of a turn or of an earlier turn.
 func (d *denials) watch(call tool.Call) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,17 +13,16 @@ import (
 	"github.com/stockade-dev/stockade/host/toolstore"
 )
 
-// Runner runs a granted call. The sandbox is one.
+// Runner runs a granted call. *sandbox.Sandbox is one.
 type Runner interface {
-	// Run returns a result for everything that the guest does. An error means that the
-	// host is at fault, or is [policy.ErrAskFirst] or a *[policy.HistoryError]. The
-	// changes of the call come back staged. The policy.Staged is nil if the call has
-	// failed or could not change anything.
+	// Run returns a result for everything that the guest does, also for its failures. An error
+	// means that the host is at fault, or is [policy.ErrAskFirst] or a *[policy.HistoryError].
+	// The changes of the call come back staged, and are not made yet. The policy.Staged is nil
+	// if the call has failed or could not change anything.
 	Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error)
 }
 
-// Preloader is a Runner that can make a module ready before a call of the module has a
-// grant.
+// Preloader is a Runner that can make a module ready before a call of the module has a grant.
 type Preloader interface {
 	// Preload makes the module ready in the background; it runs nothing of the module.
 	Preload(mod *tool.Module)
@@ -37,8 +36,7 @@ type Approver interface {
 	Approve(ctx context.Context, q policy.Question) (wait func() (policy.Answer, error))
 }
 
-// Recorder is the session's log. Append stores events; Emit shows an event without
-// storing it.
+// Recorder is the session's log. Append stores events; Emit shows an event without storing it.
 type Recorder interface {
 	Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error)
 	Emit(d session.Draft)
@@ -51,21 +49,16 @@ type Options struct {
 	Approver Approver
 	Runner   Runner
 	Log      Recorder
-	// SessionID names the session in questions, so that an answer to one of them counts
-	// in no other session.
+	// SessionID is part of the ID of each question: an answer counts in no other session.
 	SessionID string
-	// Remember saves the rule of an answer "always". Nil: such an answer holds for the
-	// session.
-	Remember func(policy.Rule) error
+	Remember  func(policy.Rule) error // saves the rule of an answer "always"; nil: it holds for the session
 	// Redact takes secrets out of every result, before the result is recorded and before
 	// anybody gets it. Nil: no secrets are known.
 	Redact *redact.Redactor
 	// HistoryTool is the built-in tool that searches the history of a repository before
-	// commands can read the repository. Nil: no history is searched, and each may hold
-	// secrets.
+	// commands can read the repository. Nil: every history counts as unsearched.
 	HistoryTool *tool.Entry
-	// Undo stages the changes that undo a turn. Nil: nothing can be undone.
-	Undo Undoer
+	Undo        Undoer // stages the changes that undo a turn; nil: nothing can be undone
 }
 
 // Dispatcher carries out calls. It is safe for concurrent use.
@@ -83,8 +76,8 @@ type Dispatcher struct {
 	stores        *toolstore.Stores
 }
 
-// New returns a dispatcher for a new session. [Dispatcher.Resume] makes it one for a
-// session that goes on.
+// New returns a dispatcher for a new session. [Dispatcher.Resume] gives it the state of an
+// earlier one.
 func New(opts Options) *Dispatcher {
 	d := &Dispatcher{
 		opts: opts, seenFiles: seenFiles{files: map[string]knownFile{}}, fuel: newFuel(opts.Policy.Limits(), nil),
@@ -104,14 +97,13 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 	return d.start(ctx, call, "").wait()
 }
 
-// start begins to carry out a call, and waits neither for a person nor for the tool. The
-// result carries limit as its LimitMessage; empty: none.
+// start begins to carry out a call, and waits neither for a person nor for the tool. limit
+// becomes the LimitMessage of the result; empty: none.
 func (d *Dispatcher) start(ctx context.Context, call tool.Call, limit string) *pending {
 	return d.startEntry(ctx, call, limit, nil)
 }
 
-// startEntry is start for a call of a tool that the host answers itself. hostTool nil:
-// the catalog has the tool.
+// startEntry is start with a tool that the host answers itself; nil: the catalog has the tool.
 func (d *Dispatcher) startEntry(ctx context.Context, call tool.Call, limit string, hostTool *tool.Entry) *pending {
 	p := &pending{
 		d: d, call: call, hostTool: hostTool, requestedName: call.Tool, limit: limit, state: stateIdle,

@@ -480,8 +480,7 @@ func TestWhatIsRecordedSaysWhatWasDecidedAndWhatWillRun(t *testing.T) {
 	}
 }
 
-// The log has the tier of a process together with its mounts; its tool alone sees no
-// files.
+// The log has the tier of a process together with its mounts; its tool alone sees no files.
 func TestTheTierOfAProcessIsRecorded(t *testing.T) {
 	w := newWorld(t, policy.Options{Tier: func() policy.Tier { return 2 }})
 	w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {

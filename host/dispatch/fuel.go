@@ -17,8 +17,8 @@ type fuel struct {
 	tools map[string]*policy.Budget // budgets of the tools that were called
 }
 
-// newFuel returns the budgets of a session. spent is the fuel that its calls have used
-// before, by tool; nil: none.
+// newFuel returns the budgets of a session. spent is the fuel that its earlier calls have
+// used, by tool; nil: none.
 func newFuel(limits policy.Limits, spent map[string]uint64) *fuel {
 	f := &fuel{limits: limits, tools: map[string]*policy.Budget{}}
 	var total uint64
@@ -30,8 +30,7 @@ func newFuel(limits policy.Limits, spent map[string]uint64) *fuel {
 	return f
 }
 
-// add sets the budget of a tool that has already spent this much. f.mu is held, or f is
-// new.
+// add sets the budget of a tool that has already spent this much. f.mu is held, or f is new.
 func (f *fuel) add(tool string, spent uint64) {
 	f.tools[tool] = policy.NewBudget(policy.ToolFuelKey, f.limits.ToolFuel, spent)
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxUngrouped limits the tools that the model is offered without groups: see RATIONALE,
-// "Why does the model see groups of tools above 40?".
+// maxUngrouped is the number of tools above which tools are offered to the model in groups:
+// see RATIONALE, "Why does the model see groups of tools above 40?".
 const maxUngrouped = 40
 
-// Limits for the description of list_tools, which goes with every request, and for
-// its result, which stays in the conversation.
+// Limits for the description of list_tools, which is part of every request, and for its
+// result, which stays in the conversation.
 const (
-	maxGroups          = 100      // groups that are named
-	maxDescribedGroups = 40       // groups with a description
-	maxGroupText       = 100      // bytes of the description of one group
-	maxListedText      = 200      // bytes of the description of one tool in a result
-	maxListedSchema    = 2 << 10  // bytes of the schema of one tool in a result
-	maxListedBytes     = 24 << 10 // bytes of all descriptions and schemas in a result
+	maxGroups          = 100      // groups that are named; further ones are counted
+	maxDescribedGroups = 40       // groups with a description; further ones have only a name
+	maxGroupText       = 100      // bytes of the description of one group, which is cut
+	maxListedText      = 200      // bytes of the description of one tool in a result, which is cut
+	maxListedSchema    = 2 << 10  // bytes of the schema of one tool in a result; a longer one is left out
+	maxListedBytes     = 24 << 10 // bytes of all these texts in a result; further ones are left out
 )
 
 // listModule stands for the module of list_tools, the only tool without a guest. The host
@@ -34,8 +34,7 @@ var listModule = &tool.Module{
 	Read: func() ([]byte, error) { return nil, errors.New("the host answers these calls itself") },
 }
 
-// offer holds the tools that the model is offered. A tool whose every call would be
-// denied is left out.
+// offer holds the tools that are offered to the model, without those that the policy hides.
 type offer struct {
 	plain  []*tool.Entry // built-in tools; without groups, all tools
 	groups []tool.Group  // empty: all tools are in plain
@@ -102,8 +101,8 @@ func listEntry(groups []tool.Group) *tool.Entry {
 	}}, listModule, "")
 }
 
-// groupText returns the first sentences of the tools' descriptions, as many as fit into
-// one line of maxGroupText bytes.
+// groupText returns the first sentences of the descriptions of a group's tools in one line,
+// cut to maxGroupText bytes.
 func groupText(g tool.Group) string {
 	var text string
 	for _, e := range g.Tools {
@@ -116,8 +115,8 @@ func groupText(g tool.Group) string {
 	return oneLine(text, maxGroupText)
 }
 
-// oneLine returns text without line breaks, cut to maxBytes bytes. With line breaks the
-// text of one module could pass for another entry of the list.
+// oneLine returns text without line breaks, cut to maxBytes bytes: with line breaks the text
+// of one module could look like another entry of the list.
 func oneLine(text string, maxBytes int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) <= maxBytes {
@@ -126,9 +125,9 @@ func oneLine(text string, maxBytes int) string {
 	return strings.ToValidUTF8(text[:maxBytes-len("…")], "") + "…"
 }
 
-// openGroups holds the tool groups that the model has opened in this session, in the
-// order in which it opened them. The list of offered tools so grows only at its end, and
-// a provider that caches the beginning of a request finds it unchanged.
+// openGroups holds the open tool groups, whose tools are offered to the model, in the order of
+// opening: the list of offered tools then grows only at its end, and a provider that caches
+// the beginning of a request finds it unchanged.
 type openGroups struct {
 	mu    sync.Mutex
 	names []string // nil: none is open
@@ -140,8 +139,9 @@ func (o *openGroups) list() []string {
 	return slices.Clone(o.names)
 }
 
-// openGroup opens a group. It closes the oldest groups until the offered tools fit into a
-// request, and returns the closed ones. An empty or open group changes nothing.
+// openGroup opens the group with a name. It closes the groups that were opened first until the
+// offered tools fit into a request, and returns their names. Empty, or open already: no
+// change.
 func (d *Dispatcher) openGroup(group string) (closed []string) {
 	d.openGroups.mu.Lock()
 	defer d.openGroups.mu.Unlock()
@@ -156,17 +156,17 @@ func (d *Dispatcher) openGroup(group string) (closed []string) {
 	return closed
 }
 
-// openGroupOf opens the group of a tool that is called.
+// openGroupOf opens the group of a tool; a built-in tool has none.
 func (d *Dispatcher) openGroupOf(entry *tool.Entry) {
 	if entry.Module.Origin != tool.OriginBuiltin {
 		d.openGroup(entry.Module.Name)
 	}
 }
 
-// Definitions returns the tools that the model is offered, at most [llm.MaxTools]. A tool
-// whose every call would be denied is left out. If more than 40 are left, these are the
-// built-in tools, list_tools and the tools of open groups; the others can still be called
-// by name.
+// Definitions returns the tools that are offered to the model: the first [llm.MaxTools] of
+// them. Tools that the policy hides are left out. If more than 40 remain, only the built-in
+// tools, list_tools and the tools of open groups are offered. The model opens a group by a
+// call of list_tools or of one of its tools, which can be called by name at any time.
 func (d *Dispatcher) Definitions() []tool.Definition {
 	entries := d.offer().toolsWith(d.openGroups.list())
 	defs := make([]tool.Definition, min(len(entries), llm.MaxTools))
@@ -180,10 +180,10 @@ func (d *Dispatcher) Definitions() []tool.Definition {
 type listedTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"` // absent if too long
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // schema of its arguments; absent if too long
 }
 
-// callListTools answers a call of list_tools, and opens its group.
+// callListTools answers a call of list_tools, and opens the group that the call names.
 func (d *Dispatcher) callListTools(call tool.Call) tool.Result {
 	offer, name := d.offer(), groupIn(call.Args)
 	group := offer.group(name)
@@ -217,7 +217,7 @@ func (d *Dispatcher) callListTools(call tool.Call) tool.Result {
 	return result
 }
 
-// groupIn returns the group named in the arguments of a call of list_tools; empty: none.
+// groupIn returns the name of the group in the arguments of a call of list_tools; empty: none.
 func groupIn(args json.RawMessage) string {
 	var a struct {
 		Group string `json:"group"`

@@ -12,13 +12,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxHistorySearches limits the searches of histories for one command. The command is
-// denied after that: its repository's references keep changing.
+// maxHistorySearches limits how often one command is put off because histories of repositories
+// were not searched or asked about. Then it is denied: some references keep changing.
 const maxHistorySearches = 5
 
-// runWithHistory runs a call. A command starts only after the histories of the
-// repositories in its reach were searched for secrets, and the person was asked about
-// those with some.
+// runWithHistory runs a call. A command starts only after the histories of the repositories in
+// its reach were searched for secrets, and the person was asked about those with some.
 func (p *pending) runWithHistory(ctx context.Context, grant policy.Grant, entry *tool.Entry) (tool.Result, policy.Staged, error) {
 	for try := 0; ; try++ {
 		result, staged, err := p.d.opts.Runner.Run(ctx, grant.WithBudgets(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
@@ -44,8 +43,8 @@ func (p *pending) runWithHistory(ctx context.Context, grant policy.Grant, entry 
 	}
 }
 
-// search has a guest search the history of a repository, and passes the findings to
-// learn. If the search fails, it passes nil: the whole history counts as unsearched.
+// search lets a guest search the history of a repository for secrets, and passes the findings
+// to learn. If the search fails, it passes nil: the whole history counts as unsearched.
 func (p *pending) search(ctx context.Context, u policy.History, learn func(policy.History, []byte) error) error {
 	var found []byte
 	if searcher := p.d.opts.HistoryTool; searcher != nil {
@@ -74,9 +73,9 @@ func (p *pending) search(ctx context.Context, u policy.History, learn func(polic
 	return nil
 }
 
-// askHistory asks in one question what commands may read of some histories, and adds
-// rules for the answer. A no does not deny the call: its command then runs without the
-// contents.
+// askHistory asks in one question whether commands may read the contents of the held
+// histories, and adds rules for the answer. A no does not deny the call: its command runs
+// without them.
 func (p *pending) askHistory(ctx context.Context, entry *tool.Entry, held []policy.History) error {
 	decision := p.d.opts.Policy.AskHistory(p.call, entry, held)
 	answer, _ := p.putQuestion(ctx, decision.Question())

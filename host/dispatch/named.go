@@ -12,11 +12,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// NamedFiles returns the files that the arguments of a call name, with links followed,
-// for the policy's decision. For a command these are only the files that look like
-// secrets. It opens no file, and looks only at places that a mount shows. If a name leads
-// elsewhere by the time the call runs, that opens nothing: the grant holds for the files
-// found here.
+// NamedFiles returns the files that the arguments of a call name, with links followed, for the
+// policy's decision. Of the words of a command it returns only files that look like secrets. It
+// opens no file, and looks only at places that a mount shows. If a name leads elsewhere by the
+// time the call runs, that opens nothing: the grant holds for the files found here.
 func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.NamedFile {
 	var named []policy.NamedFile
 	if entry.Capabilities.Files != tool.FilesNone {
@@ -40,7 +39,7 @@ func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.Na
 	return named
 }
 
-// follow fills in the file that a name leads to, if a mount shows the name.
+// follow fills in Path and Regular of f, with links followed, if a mount shows its name.
 func follow(p *policy.Policy, entry *tool.Entry, f *policy.NamedFile) {
 	m, ok := p.Sees(entry, f.Name)
 	if !ok {
@@ -51,12 +50,12 @@ func follow(p *policy.Policy, entry *tool.Entry, f *policy.NamedFile) {
 	f.Regular = st != nil && st.Mode().IsRegular()
 }
 
-// maxLinks limits the symbolic links in one name, as Linux does.
+// maxLinks limits the symbolic links that are followed for one name, as Linux does.
 const maxLinks = 40
 
-// followLinks resolves the links in a name below a directory, as the file system of a
-// guest does: a link that is absolute or leads out of the directory is not followed, and
-// the result is empty. A missing file has a real name, too; its FileInfo is nil.
+// followLinks returns the path of a name below root with links followed, and its file. It follows
+// as the file system of a guest does. The path is empty if a link is absolute or leads out of
+// root, or after more than maxLinks. A missing file has a path, and a FileInfo of nil.
 func followLinks(root, name string) (string, fs.FileInfo) {
 	rel, err := filepath.Rel(root, name)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// rateLimits holds the starts of calls of tools with a rate limit. A session that goes on
-// in another process begins without any.
+// rateLimits holds the start times of the calls of tools with a rate limit. A resumed session
+// begins without any.
 type rateLimits struct {
 	mu     sync.Mutex
-	starts map[string][]time.Time // start times of the last minute, by tool; some are in the near future
+	starts map[string][]time.Time // by tool; those of the last minute, and of calls that wait for their start
 }
 
-// reserve returns the time at which a call may begin, at least a second after the call
-// before it. If perMinute calls have begun in the last minute, it reserves nothing and
-// returns the time to wait.
+// reserve stores and returns the time at which a call may begin: now, or a second after the
+// start of the call before it. If perMinute calls have begun in the last minute, it stores
+// nothing, and returns the time after which to try again as wait.
 func (r *rateLimits) reserve(name string, perMinute int, now time.Time) (at time.Time, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

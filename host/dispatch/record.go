@@ -33,7 +33,7 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 	return err
 }
 
-// finish records the result, and returns it as recorded.
+// finish records the result of the call, and returns it as recorded: redacted, and with notes.
 func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
 	result = p.redact(result)
 	result.AddNote(p.lineShiftNote)
@@ -90,8 +90,8 @@ func (p *pending) redact(result tool.Result) tool.Result {
 	return result
 }
 
-// withoutSecretImages leaves out images whose bytes hold a secret, as in a comment that a
-// camera or an editor has written. The pixels are not examined.
+// withoutSecretImages returns the result without the images whose bytes hold a secret, as in a
+// comment that a camera or an editor has written. The pixels are not examined.
 func withoutSecretImages(r *redact.Redactor, result tool.Result) tool.Result {
 	images := slices.DeleteFunc(slices.Clone(result.Images), func(i tool.Image) bool { return r.Finds(i.Data) })
 	if n := len(result.Images) - len(images); n > 0 {
@@ -101,14 +101,14 @@ func withoutSecretImages(r *redact.Redactor, result tool.Result) tool.Result {
 	return result
 }
 
-// hostFault returns the result for the model when the host is at fault. The person gets
-// the error with its details.
+// hostFault returns the result for the model when the host is at fault. It has no details of the
+// error, which only the person gets.
 func hostFault(name string) tool.Result {
 	return tool.Failed(tool.CodeHost, tool.InternalError, "%s could not run: the host has a problem, which the user is told", name)
 }
 
-// record appends one event of this call to the log, and returns it. It does so even if
-// the caller has given up: no call goes unrecorded.
+// record appends one event of this call to the log, and returns it. It does so even if ctx has
+// ended: no call goes unrecorded.
 func (p *pending) record(ctx context.Context, typ session.Type, body any) (session.Event, error) {
 	events, err := p.append(ctx, p.draft(typ, body))
 	if err != nil {
@@ -117,8 +117,8 @@ func (p *pending) record(ctx context.Context, typ session.Type, body any) (sessi
 	return events[0], nil
 }
 
-// append is record for several events. The queued drafts go first, in the same write;
-// their events are not returned.
+// append is record for several events. It writes the queued drafts before them, and does not
+// return their events.
 func (p *pending) append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
 	drafts, first := append(p.queuedDrafts, drafts...), len(p.queuedDrafts)
 	p.queuedDrafts = nil
@@ -133,7 +133,7 @@ func (p *pending) draft(typ session.Type, body any) session.Draft {
 	return session.NewDraft(typ, p.call.Turn, p.call.Step, p.call.ID, body)
 }
 
-// report shows progress of the tool, or holds it during a rehearsal.
+// report shows progress of the tool, or holds it while the call is rehearsed.
 func (p *pending) report(r tool.Progress) {
 	if p.rehearsing && r.Output == "" { // the output of a process is shown at once: only the person sees it
 		p.hold(r)

@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits for the processes of one turn that run before anybody was asked. They keep
-// the person's machine busy.
+// Limits for the processes of one turn that run before anybody was asked, since they keep the
+// person's machine busy. From a limit on, a command asks before it runs.
 const (
 	maxRehearsedRuns = 100              // processes
 	maxRehearsedTime = 10 * time.Minute // running time of all of them together
@@ -19,13 +19,13 @@ const (
 // asked. Calls outside of turns, which a person makes, are not counted.
 type rehearsedRuns struct {
 	mu    sync.Mutex
-	turn  int // the newest turn with such a process
-	runs  int
-	spent time.Duration // total running time
+	turn  int           // number of the newest turn with such a process
+	runs  int           // number of these processes in the turn
+	spent time.Duration // total running time of these processes in the turn
 }
 
-// whyFull returns the reason why the call must ask before its process runs; empty: the
-// process may run first.
+// whyFull returns the limit that makes the call ask before its process runs, in words; empty: no
+// limit is reached.
 func (r *rehearsedRuns) whyFull(call tool.Call) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

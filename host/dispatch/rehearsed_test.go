@@ -10,8 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Commands that change nothing are not asked about, up to a number and a total time in a
-// turn.
+// Commands that change nothing are not asked about, up to a number and a total time in a turn.
 func TestCommandsRunAheadWithinBounds(t *testing.T) {
 	staged := policy.Options{Tier: func() policy.Tier { return 3 }, WhyNotStaged: func([]policy.Mount) string { return "" }}
 	for name, c := range map[string]struct {

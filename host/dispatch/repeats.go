@@ -9,48 +9,50 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// repeats counts in the current turn how often the model makes the same call and gets the
-// same result. A call that reads or runs something counts from 1 again after other calls
-// have changed files: tests are run again after each edit. If the changes restore an
-// earlier state, its count goes on.
+// repeats counts in the current turn how often the model makes the same call and gets the same
+// result. A call that reads or runs something counts from 1 again after other calls have changed
+// files: tests are run again after each edit. If the changes restore an earlier state of the
+// files, the count of this state goes on.
 type repeats struct {
 	mu          sync.Mutex
-	turn        int // the newest turn with a call
+	turn        int // number of the newest turn with a call
 	byCall      map[callInState]*repeat
 	lastChanges map[string]lastChange // newest change of each path in this turn, by path
 }
 
-// lastChange holds the newest call that changed a path (a file, or the store of a tool),
-// and a hash of what it made there.
+// lastChange holds the newest call that changed a path (a file, or the store of a tool), and a
+// hash of the change.
 type lastChange struct {
 	call callKey
 	hash [sha256.Size]byte
 }
 
-// maxChangedPaths limits the paths in lastChanges. One more clears the list.
+// maxChangedPaths limits the paths in lastChanges. A call that would exceed it clears the map
+// first: later counts begin at 1.
 const maxChangedPaths = 10_000
 
-// callInState is a call in a state of the files. othersChanges is a hash of the changes
-// that other calls have made before; zero for a call that changes files itself.
+// callInState is a call in a state of the files. othersChanges is a hash of the changes that
+// other calls have made before in the turn; zero: none, or the call changes files itself.
 type callInState struct {
 	callKey
 	othersChanges [sha256.Size]byte
 }
 
+// repeat holds the newest result of a call, and how often the call has had this result.
 type repeat struct {
-	result [sha256.Size]byte
-	step   int // the newest step with this result
-	times  int
+	result [sha256.Size]byte // as of resultDigest
+	step   int               // number of the newest step with this result
+	times  int               // number of steps with this result, in a row
 }
 
-// sideEffects holds what a call has changed.
+// sideEffects holds the changes that a call has made.
 type sideEffects struct {
-	hashes     map[string][sha256.Size]byte // hash of each thing that it changed, by path; nil: nothing
-	ranProcess bool                         // set if it started a process, which may have changed nothing of importance
+	hashes     map[string][sha256.Size]byte // hash of the change of each path; nil: nothing was changed
+	ranProcess bool                         // set if the call started a process, even one without changes
 }
 
-// hashChanges returns a hash of each file that the call has changed, by path. A content
-// that was too large to be hashed gets a new hash for each call.
+// hashChanges returns a hash of the call's change of each file, by path. A change to a content
+// that was too large to be hashed gets another hash in each call.
 func hashChanges(call tool.Call, files []session.Change) map[string][sha256.Size]byte {
 	made := map[string][sha256.Size]byte{}
 	for _, f := range files {
@@ -66,22 +68,23 @@ func hashChanges(call tool.Call, files []session.Change) map[string][sha256.Size
 	return made
 }
 
-// othersChanges returns a hash of the changes that calls other than key have made in this
-// turn. r.mu is held.
+// othersChanges returns a hash of the newest changes in this turn, except those that calls equal
+// to key have made; zero: there are none. r.mu is held.
 func (r *repeats) othersChanges(key callKey) (sum [sha256.Size]byte) {
 	for path, by := range r.lastChanges {
 		if by.call != key {
 			one := sha256.Sum256(append(by.hash[:], path...))
 			for i := range sum {
-				sum[i] ^= one[i] // in any order
+				sum[i] ^= one[i] // the order does not matter
 			}
 		}
 	}
 	return sum
 }
 
-// count counts the result of a call, and adds a note for the model from the second equal
-// result on. Calls of one step count once: the model had seen none of their results.
+// count counts the result of a call, and returns it with the count and, from the second equal
+// result on, a note for the model. Equal calls of one step count once: when the model wrote
+// them, it had seen none of their results.
 func (r *repeats) count(call tool.Call, did sideEffects, result tool.Result) tool.Result {
 	if call.Turn == 0 || call.Caller != tool.CallerAgent {
 		return result
@@ -116,8 +119,7 @@ func (r *repeats) count(call tool.Call, did sideEffects, result tool.Result) too
 	return result
 }
 
-// resultDigest returns a hash of the result of a call. Denials of a call are equal,
-// however they are worded.
+// resultDigest returns a hash of a result without its notes. All denials have the same hash.
 func resultDigest(r tool.Result) [sha256.Size]byte {
 	text := string(r.Output)
 	if r.Err != nil {

@@ -9,11 +9,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Resume passes on the events of a session's log, and restores the state of the session
-// from them: the number of calls that have run and their fuel, by tool, including a
-// person's own calls; the open tool groups; the stores of tools; and the contents of
-// files that the model has seen. The caller has to read the events to their end before
-// the first call.
+// Resume passes on the events of a session's log, and restores the state of the session from
+// them: the number of calls that have run and their fuel, by tool, including a person's own
+// calls; the open tool groups; the stores of tools; and the hashes of file contents that the
+// model has seen. The caller has to read the events to their end before the first call.
 func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		r := resumeState{map[string]uint64{}, map[string]llm.FunctionData{}, map[string]session.Intent{}}
@@ -29,7 +28,7 @@ func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) iter.Seq2[se
 	}
 }
 
-// resumeState holds what resume needs from earlier events.
+// resumeState holds the values from earlier events that resume needs.
 type resumeState struct {
 	spent    map[string]uint64           // fuel used, by tool
 	requests map[string]llm.FunctionData // the model's calls that have no result yet, by call ID
@@ -65,8 +64,8 @@ func (d *Dispatcher) resume(e session.Event, r resumeState) {
 	}
 }
 
-// fold notes the file contents that the result of a call reports, and returns the fuel of
-// the call.
+// fold notes the file contents that the result e of a call reports, and returns the units of
+// fuel that the call has used.
 func (d *Dispatcher) fold(intent session.Intent, request llm.FunctionData, e session.Event) (fuel uint64) {
 	m, _ := e.Message()
 	var data llm.ResultData

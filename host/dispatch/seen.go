@@ -11,29 +11,26 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// seenFiles holds the conversation's knowledge of the content of files: the last hash
-// that a tool reported for each. With it the host refuses a model's change to a part of a
-// file that the model has not read, or that has changed since.
+// seenFiles holds for each file the newest hash of its content that a tool has reported in
+// this conversation. With it the host refuses a model's change to a part of a file that the
+// model has not read; and the tool refuses it if the file has changed since.
 type seenFiles struct {
 	mu    sync.Mutex
 	files map[string]knownFile // by absolute path
 }
 
-// knownFile holds what the conversation knows about one file.
+// knownFile holds what the results of tools have told the conversation about one file.
 type knownFile struct {
 	hash string // newest reported hash; empty: no content was reported, or the file is gone
-	// before is the hash that was known when the step reportedIn began. The calls of that
-	// step were written with this content in mind. Empty: none was known.
-	before     string
-	reportedIn stepID // step in which hash was reported
-	// moves holds the edits by line number of that step, in their order. otherChange is
-	// set if something else has changed the file in that step, too.
-	moves       []tool.LineEdit
-	otherChange bool
+	// before is the hash that was known when the step reportedIn began, and the model wrote
+	// the calls of that step. Empty: none was known.
+	before      string
+	reportedIn  stepID          // step in which hash was reported
+	moves       []tool.LineEdit // edits by line number in the step reportedIn, in their order
+	otherChange bool            // set if the content changed in the step reportedIn without an entry in moves
 }
 
-// stepID identifies a reply of the model. Calls outside of a turn (turn 0) belong to no
-// step.
+// stepID identifies a reply of the model. Calls outside of a turn (turn 0) belong to no step.
 type stepID struct{ turn, step int }
 
 func stepIDOf(call tool.Call) stepID { return stepID{call.Turn, call.Step} }
@@ -44,7 +41,7 @@ func (s *seenFiles) file(path string) knownFile {
 	return s.files[path]
 }
 
-// note stores what the result of a call reports about the content of its files.
+// note stores the hashes of file contents that the result of a call reports.
 func (s *seenFiles) note(call tool.Call, entry *tool.Entry, r tool.Result) {
 	c := entry.Content
 	if c == nil || r.Err != nil {
@@ -96,8 +93,9 @@ func absolute(path, cwd string) string {
 	return filepath.Clean(path)
 }
 
-// checkSeen fills in the hash of the content that the model has seen, and refuses a
-// change of a file that the model has not seen. Calls of a person are not checked.
+// checkSeen puts the hash of the content that the model has seen into the arguments of a
+// change, and refuses a change of a file that the model has not seen. Calls of a person pass
+// unchecked.
 func (p *pending) checkSeen(entry *tool.Entry) error {
 	c := entry.Content
 	if p.call.Caller != tool.CallerAgent || c == nil || c.Hash == "" {
@@ -141,8 +139,8 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 	return nil
 }
 
-// maxEdited limits the files that tools hash, and change in part, in bytes. Tools refuse
-// a larger file with a better error than the host could.
+// maxEdited limits the size of a file that tools hash, and change in part, in bytes. Tools
+// refuse a larger file, with a better error than the host could.
 const maxEdited = 8 << 20
 
 // tooLarge reports whether a mount shows the file, and the file is larger than maxEdited.
@@ -156,8 +154,8 @@ func (p *pending) tooLarge(entry *tool.Entry, path string) bool {
 	return st != nil && st.Mode().IsRegular() && st.Size() > maxEdited
 }
 
-// noContent is the hash that a tool gets for a file that is too large. No content has
-// this hash, so that it also fails if the file has shrunk when the tool reads it.
+// noContent is the hash that a tool gets for a file that is too large. No content has this
+// hash, so that the tool also fails if the file has shrunk before the tool reads it.
 var noContent = strings.Repeat("0", 64)
 
 // displayPath returns a path for the texts of errors: relative to the call's working
@@ -169,10 +167,10 @@ func (p *pending) displayPath(path string) string {
 	return path
 }
 
-// seenHash returns the hash of the content that the model has seen of a file, or a
-// refusal. If the call counts lines, this is the content before its step, as edited by
-// number in this step: when the model wrote the call, it could not know other changes of
-// the step.
+// seenHash returns the hash of the content that the model has seen of the file k, or a
+// refusal. inStep is set for a call with line numbers, if a call of its step has reported the
+// file before. Then only edits by line number may have changed the content in this step: when
+// the model wrote the call, it could not know other changes.
 func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name string) (string, error) {
 	switch {
 	case k.hash == "" && p.tooLarge(entry, absolute(name, p.call.Cwd)):
@@ -198,8 +196,8 @@ func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name str
 }
 
 // moveLines corrects the line numbers in the arguments. The model counted them before the
-// step; edits of the step have moved the lines. It refuses the call if the lines
-// themselves were changed.
+// step; edits of the step have moved the lines. It refuses the call if the lines were changed,
+// too.
 func (p *pending) moveLines(args map[string]json.RawMessage, k knownFile, name string) error {
 	var from int
 	var to *int

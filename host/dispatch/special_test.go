@@ -277,8 +277,7 @@ func TestWhereArgumentsLead(t *testing.T) {
 	}
 }
 
-// The decision about a command knows only files that look like secrets and that a mount
-// shows.
+// The decision about a command knows only files that look like secrets and that a mount shows.
 func TestSecretsThatACommandNames(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

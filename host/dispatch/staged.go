@@ -27,7 +27,7 @@ func (p *pending) rehearse(decision policy.Decision) (policy.Grant, error) {
 	return grant, nil
 }
 
-// Limits for the progress that is held for one rehearsed call. More is lost.
+// Limits for the progress that is held for one rehearsed call. Further progress is dropped.
 const (
 	maxHeld      = 256      // messages
 	maxHeldBytes = 64 << 10 // bytes of all messages
@@ -49,8 +49,9 @@ func (p *pending) reportHeld() {
 	p.held = nil
 }
 
-// collectChanges lists the changes of the call on its stage, with the repositories among
-// them. If they cannot be listed, the call has failed, and changes nothing.
+// collectChanges returns the result, the changes of the call on its stage, and the git
+// directories among them. If the changes cannot be listed, or would mislead git, the result is
+// a failure, and there are no changes.
 func (p *pending) collectChanges(ctx context.Context, grant policy.Grant, entry *tool.Entry, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change, []*git.Dir) {
 	if staged == nil || result.Err != nil {
 		return result, nil, nil
@@ -87,11 +88,11 @@ func keepCaches(staged policy.Staged) {
 	}
 }
 
-// programs holds the first bytes of executables for Linux, macOS and Windows.
+// programs holds the first bytes of executables for Linux, macOS (two kinds) and Windows.
 var programs = []string{"\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ"}
 
-// unapprovedProgramWarning returns a warning if the call has made an executable, and has
-// seen build results of calls without approval. Empty: no warning.
+// unapprovedProgramWarning returns a warning if the call has made an executable, and has read
+// caches that calls without approval have written; otherwise it is empty.
 func unapprovedProgramWarning(staged policy.Staged, changes []tool.Change) string {
 	if c, ok := staged.(policy.StagedCaches); !ok || !c.SawUnapproved() {
 		return ""
@@ -114,7 +115,7 @@ func unapprovedProgramWarning(staged policy.Staged, changes []tool.Change) strin
 	return ""
 }
 
-// questionAbout returns the question about a call that has run on a stage.
+// questionAbout returns the question about a call that has run on a stage, with its output.
 func (p *pending) questionAbout(decision policy.Decision, result tool.Result, staged policy.Staged, changes []tool.Change) policy.Question {
 	question := decision.Question()
 	question.Failed = result.Err != nil
@@ -136,11 +137,11 @@ func (p *pending) questionAbout(decision policy.Decision, result tool.Result, st
 	return question
 }
 
-// maxEndLine limits a line of output in a question, in bytes.
+// maxEndLine limits a line of output in a question, in bytes; a longer line is cut.
 const maxEndLine = 200
 
-// lastLines returns the last [policy.OutputLines] lines of an output, and the number of
-// lines before them.
+// lastLines returns the final [policy.OutputLines] lines of an output. If lines are left out,
+// their number is on a line before the others.
 func lastLines(output string) string {
 	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
 	more := len(lines) - policy.OutputLines
@@ -155,8 +156,8 @@ func lastLines(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// recordChanges records the changes that are about to be made, with the contents before
-// them, and returns the record.
+// recordChanges records the changes that are about to be made, with the contents before them,
+// and returns the record. It returns a refusal if somebody else has changed the files.
 func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, changes []tool.Change, dirs []*git.Dir) (session.Changes, error) {
 	if p.state == stateAwaitingPermission {
 		p.enter(stateExecuting) // the permission was for this
@@ -171,7 +172,7 @@ func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, changes
 	return body, err
 }
 
-// commit makes the changes. Leftovers on the stage are only a warning.
+// commit makes the changes, or returns a refusal. Leftovers on the stage are only a warning.
 func (p *pending) commit(ctx context.Context, grant policy.Grant, staged policy.Staged) error {
 	err := staged.Commit(ctx, grant)
 	switch {
@@ -186,8 +187,7 @@ func (p *pending) commit(ctx context.Context, grant policy.Grant, staged policy.
 
 const notKept = "nothing of what the call changed is kept, unless the error names what is left behind"
 
-// uncommittedResult returns the result of a call whose changes were not made because of
-// err.
+// uncommittedResult returns the result of a call whose changes were not made because of err.
 func (p *pending) uncommittedResult(ctx context.Context, grant policy.Grant, err error) tool.Result {
 	var r tool.Result
 	switch {

@@ -8,15 +8,13 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// CallAll carries out the calls of one reply, and returns their results in the order of
-// the calls. Calls that only read run at the same time. A call that may change files,
-// start a process or write to its store runs by itself: it sees the effects of the calls
-// before it, and the calls after it see its effects. Questions are put in the order of
-// the calls. Each result carries limit as its LimitMessage, which tells the model how
-// near the end of the loop is; empty: none.
+// CallAll carries out the calls of one reply, and returns their results in the order of the
+// calls. Calls that only read run at the same time. A call that may change files, start a
+// process or use its store runs by itself: it sees the effects of the calls before it, and the
+// calls after it see its effects. Questions are put in the order of the calls. limit becomes the
+// LimitMessage of each result, see [tool.Result]; empty: none.
 //
-// Every call has a result. An error is as in [Dispatcher.Call]; it cancels the calls that
-// have not begun.
+// Every call has a result. An error is as in [Dispatcher.Call]; it cancels the other calls.
 func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -61,7 +59,7 @@ func (d *Dispatcher) Repair(ctx context.Context, name, args string) (string, str
 	return name, string(entry.Schema.Repair(ctx, json.RawMessage(args)))
 }
 
-// Preload makes a tool ready because a call of it is likely: a model is writing one.
+// Preload makes the module of a tool ready, because the model has begun to write a call of it.
 func (d *Dispatcher) Preload(name string) {
 	runner, can := d.opts.Runner.(Preloader)
 	if entry, ok := d.catalog.Load().Find(name); can && ok {
@@ -69,8 +67,8 @@ func (d *Dispatcher) Preload(name string) {
 	}
 }
 
-// runsAlone reports whether a call of the tool must not run beside other calls of its
-// step: a call that changes something must not change it under a call that reads.
+// runsAlone reports whether a call of the tool must not run beside other calls of its step,
+// because it may change something that they read.
 func (d *Dispatcher) runsAlone(name string) bool {
 	entry, ok := d.catalog.Load().Find(name)
 	return ok && (entry.Capabilities.Files == tool.FilesWrite || entry.Capabilities.Exec != "" || entry.Capabilities.Store)

@@ -12,9 +12,8 @@ import (
 // StoreContents lists what the tools have in their stores in this session.
 func (d *Dispatcher) StoreContents() []toolstore.Listing { return d.stores.List() }
 
-// openStore adds the store of the call's module to the grant, if the grant allows a
-// store. It waits until no other call has the store. The call holds it until its result
-// is recorded.
+// openStore adds the store of the call's module to the grant, if the grant allows a store. It
+// waits until no other call holds the store. The call holds it until its result is recorded.
 func (p *pending) openStore(ctx context.Context, grant policy.Grant, entry *tool.Entry) (policy.Grant, error) {
 	if !grant.HasStore() {
 		return grant, nil
@@ -36,8 +35,8 @@ func (p *pending) closeStore() {
 	}
 }
 
-// storeChanges returns the record of the call's changes in its store. A call that has
-// failed changes nothing there.
+// storeChanges returns the record of the call's changes in its store; nil: there are none, or
+// the call has failed.
 func (p *pending) storeChanges(result tool.Result) []session.Draft {
 	if p.view == nil || result.Err != nil {
 		return nil

@@ -13,15 +13,14 @@ import (
 
 // Undoer stages the changes that undo earlier calls of a session. Package undo has one.
 type Undoer interface {
-	// Undo stages the undoing of the last turn that has changed something and is not
-	// undone yet; with the argument redo, it stages the changes of the last undone turn
-	// again. Its other results are as those of a [Runner]'s Run. textForModel is the text
-	// that the model gets if the changes are made.
+	// Undo stages the undoing of the newest turn that has changed something and is not undone
+	// yet; with the argument redo, it stages the changes of the last undone turn again. Its
+	// results are as those of [Runner].Run; textForModel is for the model if they are made.
 	Undo(ctx context.Context, grant policy.Grant, call tool.Call) (result tool.Result, staged policy.Staged, textForModel string, err error)
 }
 
-// undoEntry is the tool that undoes a turn. The host answers its calls itself, and only
-// [Dispatcher.Undo] makes them.
+// undoEntry is the tool that undoes a turn. Only [Dispatcher.Undo] makes calls of it, and the
+// host answers them itself.
 var undoEntry = tool.NewEntry(tool.Spec{
 	Definition: tool.Definition{
 		Name: tool.UndoTool, Description: "Put the files back that the last turn has changed.",
@@ -33,12 +32,12 @@ var undoEntry = tool.NewEntry(tool.Spec{
 	Read: func() ([]byte, error) { return nil, errors.New("the host answers these calls itself") },
 }, "")
 
-// Undo puts back the changes of the last turn that is not undone yet, if there is one.
-// With the argument redo, it makes the changes of the last undone turn again. It is a
-// call like any other, made by the person: rules and the list of special paths apply, and
-// the changes are recorded before they are made. The request itself answers the usual
-// question about changes. The model learns of the call by a brief, which is recorded with
-// the result. Undo uses only ID, Args and Cwd of the call.
+// Undo takes back the changes of the newest turn that has some and is not undone yet. With the
+// argument redo, it makes the changes of the last undone turn again. It is a call like any
+// other, made by the person: rules and the list of special paths apply, and the changes are
+// recorded before they are made. The request itself answers the usual question about changes.
+// The model is told by a brief, which is recorded with the result. Undo uses only ID, Args and
+// Cwd of the call. Its error is as in [Dispatcher.Call], or that the session has no [Undoer].
 func (d *Dispatcher) Undo(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if d.opts.Undo == nil {
 		return tool.Result{}, errors.New("undo: this session does not store what undoing needs")
@@ -52,8 +51,8 @@ func requesterApproval() policy.Answer {
 	return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "who asked for it"}
 }
 
-// undoBrief returns the message that tells the model what a person undid; nil: nothing
-// was changed. It is a brief, because file names in it may come from strangers.
+// undoBrief returns the message that tells the model what a person undid; nil: nothing was
+// changed. It is a brief, because strangers may have chosen the file names in it.
 func (p *pending) undoBrief(result tool.Result) []session.Draft {
 	if p.textForModel == "" || result.Err != nil {
 		return nil

@@ -29,61 +29,51 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// Options configures the things that the sessions of a process share. The zero value of
-// each field is its default.
+// Options configures the things that the sessions of a process share. The zero value of each
+// field is its default.
 type Options struct {
-	// Program is the name and the version of the program, for the record. Empty: those of
-	// the main module.
-	Program string
-	// Layers holds the limits that the administrator, the user, the project, the
-	// environment and the flags set for all sessions. Empty: there is no ceiling.
-	Layers []policy.Layer
-	// Sandbox configures how modules are compiled and run. The door sets Services,
-	// Config, Redact, StageDir and Build; it sets Prebuilt (the native code of the
-	// built-in tools) and Logger if they are nil. Without Spawn, modules of others are
-	// not compiled. A program can use jail.RunHelper as Spawn if its main function calls
-	// sandbox.CompileChild when its first argument is sandbox.ChildCommand.
+	Program string         // name and version of the program, for the log; empty: those of the main module
+	Layers  []policy.Layer // limits for all sessions; empty: there are none
+	// Sandbox configures how modules are compiled and run. The door sets Services, Config,
+	// Redact, StageDir, Permit and Build; it sets Prebuilt (the native code of the built-in
+	// tools) and Logger if they are nil. Without Spawn, modules of others are not compiled. A
+	// program can use jail.RunHelper as Spawn if its main function calls sandbox.CompileChild
+	// when its first argument is sandbox.ChildCommand.
 	Sandbox sandbox.Options
-	// Stages is the directory for changes of calls that are not committed yet. Empty:
-	// they are kept in memory, at most 64 MiB for each call.
-	Stages string
-	// Histories is the directory for the findings in git histories. Empty: each process
-	// searches them anew.
-	Histories string
-	// Sessions is the file of the log, created if missing, with its locks beside it.
-	// Empty: a temporary file, which Close removes.
+	// Stages is the directory for changes of calls that are not committed yet. Empty: they are
+	// kept in memory, at most 64 MiB for each call.
+	Stages    string
+	Histories string // directory for the findings in git histories; empty: each process searches anew
+	// Sessions is the file of the log, created if missing, with its locks beside it. Empty: a
+	// temporary file, which Close removes.
 	Sessions string
-	// Egress makes the way out to the network when it is first needed. Nil: it uses no
-	// proxy and the certificate authorities of the system.
-	Egress func() (*egress.Egress, error)
-	// Secrets holds the named secrets. Nil: there are none.
-	Secrets *secret.Vault
-	// Services replaces Egress and Secrets for the calls of tools, for example with
-	// recorded answers in a test. A nil field replaces nothing. Exec is always the jail.
+	// Egress makes the way out to the network when it is first needed. Nil: it uses no proxy
+	// and the certificate authorities of the system.
+	Egress  func() (*egress.Egress, error)
+	Secrets *secret.Vault // named secrets; nil: there are none
+	// Services replaces Egress and Secrets for the calls of tools, for example with recorded
+	// answers in a test. A nil field replaces nothing. Exec is ignored: it is always the jail.
 	Services services.Set
-	// Config is the configuration of built-in modules, by the name of the module and the
-	// name that it declares. A value has at most 8 KiB, and is no secret. A module uses
-	// its own default for a missing value.
+	// Config is the configuration of built-in modules, by the name of the module and the name
+	// that it declares. A value has at most 8 KiB, and is no secret. A module uses its own
+	// default for a missing value.
 	Config map[string]map[string]string
-	// SystemFacts names the facts, out of [SystemFacts], that the tool system_info
-	// reports about this machine. Nil: none.
+	// SystemFacts names the facts, out of [SystemFacts], that the tool system_info reports
+	// about this machine. Nil: none.
 	SystemFacts []string
 	// Redact takes secrets out of everything that is recorded, shown or sent. Nil: the
 	// redactor of Secrets, or a new one.
 	Redact *redact.Redactor
-	// Jail configures the processes of tools. The door sets Redact, Proxy and Histories.
-	Jail jail.Options
-	// Note tells a person something that is not the result of a call. Nil: nobody is
-	// told.
+	Jail   jail.Options // configures the processes of tools; the door sets Redact, Proxy, Histories and Areas
+	// Note tells a person something that is not the result of a call. Nil: nobody is told.
 	Note   func(format string, args ...any)
-	Logger *slog.Logger // nil: silent
+	Logger *slog.Logger // nil: nothing is logged
 }
 
-// Door holds the things that the sessions of a process share. It is safe for concurrent
-// use.
+// Door holds the things that the sessions of a process share. It is safe for concurrent use.
 type Door struct {
-	opts    Options // fixed at creation
-	ceiling policy.Ceiling
+	opts    Options
+	ceiling policy.Ceiling                 // limits of all layers together
 	egress  func() (*egress.Egress, error) // makes the egress at its first call
 	jail    *jail.Jail
 
@@ -95,13 +85,12 @@ type Door struct {
 	box         *sandbox.Sandbox
 	store       session.Store
 	locks       string   // directory of the session locks; set once the store is open
-	hiddenPaths []string // our own files, which no tool sees
+	hiddenPaths []string // files and directories of the door, which no tool sees
 	sessions    map[*Session]bool
-	closers     []func() error // called by Close, the last one first
+	closers     []func() error // called by Close, in reverse order
 }
 
-// New returns a door. It opens nothing and returns no error: an option that cannot work
-// fails when it is first used.
+// New returns a door. It opens nothing: an option that cannot work fails at its first use.
 func New(opts Options) *Door {
 	opts.Program = cmp.Or(opts.Program, mainModule())
 	switch {
@@ -149,8 +138,8 @@ func mainModule() string {
 	return "unknown"
 }
 
-// Close closes the sessions and everything that they share. No call may be running. The
-// door can be used again, and then opens things anew.
+// Close closes the sessions and everything that they share. No call may be running. A door
+// that is used again opens things anew.
 func (d *Door) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,8 +164,8 @@ func (d *Door) Close() error {
 	return errors.Join(errs...)
 }
 
-// Sandbox returns the sandbox in which modules run. It makes the sandbox at the first
-// call, and reads and compiles nothing yet.
+// Sandbox returns the sandbox in which modules run. The first call makes it, and compiles
+// nothing.
 func (d *Door) Sandbox() *sandbox.Sandbox {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -193,7 +182,7 @@ func (d *Door) Sandbox() *sandbox.Sandbox {
 }
 
 // area returns the stage area in the directory Stages, for changes of calls that are not
-// made yet. It opens the area at the first call.
+// committed yet. It opens the area at the first call.
 func (d *Door) area() *stage.Area {
 	d.stageMu.Lock()
 	defer d.stageMu.Unlock()
@@ -214,8 +203,8 @@ func (d *Door) stageDir() string {
 	return d.area().Dir()
 }
 
-// areas yields the stage areas for the changes of commands, the best one first: the one
-// on disk, then the one in memory.
+// areas yields the stage areas for the changes of commands: first the one on disk, then the
+// one in memory, if it can be opened.
 func (d *Door) areas(yield func(*stage.Area) bool) {
 	if !yield(d.area()) {
 		return
@@ -241,8 +230,7 @@ func (d *Door) openMemory() error {
 	return nil
 }
 
-// SandboxOptions returns the options of [Door.Sandbox] without StageDir, for a separate
-// sandbox like it.
+// SandboxOptions returns the options of [Door.Sandbox] without StageDir, for another like it.
 func (d *Door) SandboxOptions() sandbox.Options {
 	opts := d.opts.Sandbox
 	opts.Build, opts.Redact, opts.Config = build(d.opts.Program), d.opts.Redact, d.config
@@ -266,8 +254,8 @@ func (d *Door) SandboxOptions() sandbox.Options {
 	return opts
 }
 
-// build identifies this build of a program: its version, and the size and the time of its
-// file, because a developer builds one version many times.
+// build returns a text that identifies this build of a program: its version, and the size and
+// the time of its file, because a developer builds one version many times.
 func build(program string) string {
 	if file, err := os.Executable(); err == nil {
 		if st, err := os.Stat(file); err == nil {
@@ -277,19 +265,19 @@ func build(program string) string {
 	return program
 }
 
-// Tier returns how far processes of tools are confined. The first call finds it out, by
-// starting processes.
+// Tier returns how far processes of tools are confined. The first call starts processes to
+// find this out.
 func (d *Door) Tier() policy.Tier { return d.jail.Tiers().Tier }
 
 // Tiers is Tier with the reasons why the tier is not higher.
 func (d *Door) Tiers() jail.Tiers { return d.jail.Tiers() }
 
-// WhyNotStaged returns the reason why commands with these mounts cannot run on a stage;
-// empty: they can.
+// WhyNotStaged returns the reason why commands with these mounts cannot run on a stage; empty:
+// they can.
 func (d *Door) WhyNotStaged(mounts []policy.Mount) string { return d.jail.WhyNotStaged(mounts) }
 
-// Policy returns a policy under the layers of the door. It hides the files of the door
-// from tools. Layers, Tier and LikelyTier of opts must be unset.
+// Policy returns a policy under the layers of the door. It hides the files of the door from
+// tools. The error is that Layers, Tier or LikelyTier of opts is set.
 func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	if opts.Layers != nil {
 		return nil, errors.New("a session cannot set layers: those of the door hold for all its sessions")
@@ -309,18 +297,18 @@ func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	return policy.New(opts), nil
 }
 
-// logReserve is the disk space that is reserved for the session log, in bytes.
+// logReserve is the disk space that is reserved for the log once the disk is full, in bytes.
 const logReserve = 64 << 20
 
-// StoreDirError is the error of a session log whose directory cannot be made.
+// StoreDirError is the error of [Door.Store] if a directory for the log cannot be made.
 type StoreDirError struct{ Err error }
 
 func (e *StoreDirError) Error() string { return e.Err.Error() }
 
 func (e *StoreDirError) Unwrap() error { return e.Err }
 
-// Store returns the log of all sessions, exported as the layers require. When it opens
-// the log, calls that a crash has left without a result get one that says so. The error
+// Store returns the log of all sessions, exported as the layers require. When it opens the
+// log, it records a failed result for each call that a crash has left without one. The error
 // may be a *StoreDirError, an *export.Error or a *sqlite.OpenError.
 func (d *Door) Store(ctx context.Context) (session.Store, error) {
 	d.mu.Lock()
@@ -358,8 +346,8 @@ func (d *Door) Store(ctx context.Context) (session.Store, error) {
 	return st, d.interruptOpenCalls(ctx, st)
 }
 
-// interruptOpenCalls records a result for each call that has an intent and no result,
-// unless the process that runs the call is still alive.
+// interruptOpenCalls records a failed result for each call that has begun and has no result,
+// unless a process still holds the lock of its session.
 func (d *Door) interruptOpenCalls(ctx context.Context, st session.Store) error {
 	open, err := st.OpenCalls(ctx)
 	if err != nil || len(open) == 0 {
@@ -387,13 +375,12 @@ func (d *Door) interruptOpenCalls(ctx context.Context, st session.Store) error {
 	return nil
 }
 
-// minKeyBytes is the minimum length of a provider's key that is redacted, in bytes. A
-// shorter key is a word for a local server, such as "ollama", which also stands in
-// ordinary text.
+// minKeyBytes is the minimum length of a provider's key that is redacted, in bytes. A shorter
+// key is a word for a local server, such as "ollama", which is also part of ordinary text.
 const minKeyBytes = 12
 
-// AddSecret has the key of a provider taken out of everything that is recorded, shown or
-// sent. Keys under minKeyBytes are ignored.
+// AddSecret makes the redactor take a key of a provider out of everything that is recorded,
+// shown or sent. A key under 12 bytes is ignored.
 func (d *Door) AddSecret(key string) {
 	if len(key) >= minKeyBytes {
 		d.opts.Redact.Add(key)

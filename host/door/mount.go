@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Directory returns the absolute path of a directory without symbolic links. Guests see
-// the directory under this path.
+// Directory returns the absolute path of a directory without symbolic links, under which guests
+// see it. It returns an error if there is no such directory.
 func Directory(name string) (string, error) {
 	abs, err := filepath.Abs(name)
 	if err == nil {
@@ -29,8 +29,8 @@ func Directory(name string) (string, error) {
 // ErrNoDirectory is returned by [ParseMount] for a mount without a directory.
 var ErrNoDirectory = errors.New("names no directory")
 
-// ParseMount parses DIR or DIR:rw, which tools can write to, and DIR:ro, which they can
-// only read. The directory must exist; the mount has its path without symbolic links.
+// ParseMount parses DIR or DIR:rw, a directory that tools can write to, and DIR:ro, one that they
+// can only read. The directory must exist; the mount has its path without symbolic links.
 func ParseMount(text string) (policy.Mount, error) {
 	name, readOnly := strings.CutSuffix(text, ":ro")
 	if !readOnly {

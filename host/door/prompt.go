@@ -21,8 +21,7 @@ import (
 
 const dateBrief = "date"
 
-// today returns the sentence that tells the model the date. It is sent again on another
-// day.
+// today returns the sentence that tells the model the date.
 func today(now time.Time) string {
 	zone, _ := now.Zone()
 	offset := "UTC" + now.Format("-07:00")
@@ -41,12 +40,12 @@ type surroundings struct {
 	limits         policy.Limits
 	steps          int    // limit for the steps with calls in one turn
 	calls          int    // limit for the calls in one step
-	stagesCommands bool   // set if bash runs on a stage before its question
+	stagesCommands bool   // set if a command of bash runs on a stage before its question
 	extraPrompt    string // the user's own text; empty: none
 }
 
-// prompt returns the system prompt. It goes with every request, so each sentence must
-// change what a model does.
+// prompt returns the system prompt. Each sentence costs in every request, so it must change
+// what a model does.
 func (s surroundings) prompt() string {
 	var b strings.Builder
 	b.WriteString("You are an agent in stockade, a program on the machine of the person who writes to you. " +
@@ -99,7 +98,7 @@ func (s surroundings) prompt() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// fillPrompt sets the system prompt and the briefs of the agent.
+// fillPrompt sets the functions for the system prompt and the briefs in opts.Agent.
 func (s *Session) fillPrompt(opts *SessionOptions) {
 	limits := s.policy.Limits()
 	steps, calls := cmp.Or(opts.Agent.MaxSteps, agent.MaxSteps), cmp.Or(opts.Agent.MaxCallsPerStep, agent.MaxCallsPerStep)
@@ -127,8 +126,8 @@ func (s *Session) fillPrompt(opts *SessionOptions) {
 }
 
 // stagesCommands reports whether a command of bash probably runs on a stage before the
-// question. It does not try this: that starts processes, which takes longer than
-// everything else that a turn without a command needs.
+// question. It does not try this out, because starting processes takes longer than everything
+// else in a turn without a command.
 func (s *Session) stagesCommands(opts policy.Options) bool {
 	catalog, err := registry.Builtin()
 	if err != nil {
@@ -144,9 +143,9 @@ func (s *Session) stagesCommands(opts policy.Options) bool {
 	return x.Changes == policy.ChangesStaged && x.AskFirstReason == ""
 }
 
-// Instructions returns the current AGENTS.md of the workspace; a File without a Name if
-// there is none. A file that file_read would be denied is not read here either, and the
-// error says so.
+// Instructions returns the current AGENTS.md of the workspace. The File has no Name if there
+// is no AGENTS.md, if it is ignored, or if tools do not see the workspace. The error may be
+// that the policy hides the file from file_read, or denies reading it.
 func (s *Session) Instructions() (instructions.File, error) {
 	if s.ignoreInstructions {
 		return instructions.File{}, nil
@@ -176,8 +175,8 @@ func (s *Session) Instructions() (instructions.File, error) {
 	return f, nil
 }
 
-// frameInstructions returns the text that a model reads of the file. No line of the file
-// can pass for the last line of the frame, which has the hash of the text.
+// frameInstructions returns the text of the file for a model, between two lines with its hash:
+// no line of the file can look like the line that ends it.
 func frameInstructions(f instructions.File) string {
 	mark := fmt.Sprintf("%s %x", f.Name, sha256.Sum256([]byte(f.Text)))[:len(f.Name)+1+16]
 	note := ""

@@ -24,7 +24,7 @@ import (
 
 // Names of providers with a special treatment.
 const (
-	ProviderAuto    = "auto"    // openai if there is a key or an address, otherwise offline
+	ProviderAuto    = "auto"    // openai if a key or an address is configured, otherwise offline
 	ProviderOpenAI  = "openai"  // OpenAI, and every server with its chat completions API
 	ProviderOllama  = "ollama"  // models on this machine
 	ProviderOffline = "offline" // a small planner in this process, for demonstrations
@@ -32,17 +32,12 @@ const (
 
 // ProviderKind describes a provider before anything is configured.
 type ProviderKind struct {
-	Name string
-	// Address is the provider's own URL. Empty: it runs in this process.
-	Address string
-	// AddressVariable is the environment variable that holds another URL for the
-	// provider's own programs. Empty: there is none.
-	AddressVariable string
-	// KeyVariables are the environment variables that may hold its key; the first one
-	// that is set counts. Nil: it needs no key.
-	KeyVariables []string
-	Header       string // HTTP header that carries the key
-	client       func(provider.Options) client
+	Name            string
+	Address         string   // the provider's own URL; empty: the provider runs in this process
+	AddressVariable string   // environment variable that may hold another URL of the provider; empty: none
+	KeyVariables    []string // environment variables that may hold a key, the preferred first; nil: no key
+	Header          string   // HTTP header that carries the key
+	client          func(provider.Options) client
 }
 
 // client is a model with the additional methods that every provider's package has.
@@ -64,7 +59,8 @@ var providerKinds = []ProviderKind{
 	{Name: ProviderOffline, client: chatCompletions},
 }
 
-// AddressIn returns the URL that the environment names for the provider; empty: none.
+// AddressIn returns the URL of the provider in its AddressVariable; empty: none. env is like
+// os.Getenv.
 func (k ProviderKind) AddressIn(env func(string) string) string {
 	if k.AddressVariable == "" {
 		return ""
@@ -81,7 +77,7 @@ func chatCompletions(o provider.Options) client { return openai.New(o) }
 // ProviderKinds returns every provider, in the order in which people see them.
 func ProviderKinds() []ProviderKind { return slices.Clone(providerKinds) }
 
-// ProviderKindOf returns the provider with a name. For [ProviderAuto] it returns openai.
+// ProviderKindOf returns the provider with a name; false: none. [ProviderAuto] gives openai.
 func ProviderKindOf(name string) (ProviderKind, bool) {
 	if name == ProviderAuto {
 		name = ProviderOpenAI
@@ -95,24 +91,22 @@ func ProviderKindOf(name string) (ProviderKind, bool) {
 
 // Provider configures a model, and how it is reached.
 type Provider struct {
-	Name    string // [ProviderAuto], or that of a [ProviderKind]
+	Name    string // [ProviderAuto], or the name of a [ProviderKind]
 	Profile string // name that a person gave to this configuration; empty: none
-	// Client holds the options of the client. The door sets Name and HTTPClient, and for
-	// the offline model all of them.
-	Client provider.Options
-	// Attempts limits how often a request is sent, including the first time. 0: 4.
-	Attempts int
-	// Price is the price of the model. Nil: unknown.
-	Price *llm.Price
-	// Rules are the user's network rules. A host that they deny is denied to the
-	// provider, too. The provider's own host needs no rule.
+	// Client holds the options of the client. The door sets Name and HTTPClient. For the
+	// offline model it also sets APIKey, BaseURL and Model.
+	Client   provider.Options
+	Attempts int        // number of times that a request is sent until it succeeds; 0: 4
+	Price    *llm.Price // price of the model; nil: unknown
+	// Rules are the user's network rules. A host that they deny is denied to the provider,
+	// too. The provider's own host needs no rule.
 	Rules []network.Rule
-	// Fallback lists providers that are asked in this order if this one fails and another
-	// may succeed. Their own Fallback is ignored.
+	// Fallback lists providers that are asked in this order if this one fails and another may
+	// succeed. Their own Fallback is ignored.
 	Fallback []Provider
 }
 
-// Address returns the URL of the provider; empty: it runs in this process.
+// Address returns the URL of the provider; empty: it is unknown, or runs in this process.
 func (p *Provider) Address() string {
 	k, _ := ProviderKindOf(p.Name)
 	if k.Address == "" {
@@ -123,10 +117,9 @@ func (p *Provider) Address() string {
 
 // ModelError is the reason why a model cannot be asked.
 type ModelError struct {
-	Fault ModelFault
-	What  string
-	// Permitted lists the values that a layer permits instead. Empty: unknown.
-	Permitted []string
+	Fault     ModelFault
+	What      string   // text of the error
+	Permitted []string // values that a layer permits instead; empty: unknown
 }
 
 func (e *ModelError) Error() string { return e.What }
@@ -137,24 +130,22 @@ type ModelFault int
 // The kinds of problems with a provider.
 const (
 	FaultProvider  ModelFault = iota // there is no such provider
-	FaultKey                         // it needs a key
-	FaultName                        // it needs the name of a model
-	FaultAddress                     // its address cannot be used
+	FaultKey                         // the provider needs a key
+	FaultName                        // the provider needs the name of a model
+	FaultAddress                     // the address of the provider cannot be used
 	FaultDenied                      // a layer does not permit the provider
-	FaultDeniedURL                   // a layer does not permit its address
+	FaultDeniedURL                   // a layer does not permit the address of the provider
 )
 
-// ResolveProvider returns a provider with ProviderAuto replaced by a real one and its
-// defaults filled in, as it would be asked. The error is a *[ModelError] if it cannot be
-// asked.
+// ResolveProvider returns a provider with ProviderAuto replaced by a real one and its defaults
+// filled in. The error is a *[ModelError] if the provider cannot be asked. It sends nothing.
 func (d *Door) ResolveProvider(p Provider) (Provider, error) {
 	err := d.resolveProvider(&p, true)
 	return p, err
 }
 
-// FindOllama looks for an Ollama server at the address in the environment, or else on
-// this machine. It makes one request, which loads no model. It makes none if the layers
-// do not permit that provider.
+// FindOllama looks for an Ollama server at the address in the environment, or else on this
+// machine. It makes one request, which loads no model; none if a layer denies it.
 func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []network.Rule) (found ProviderInfo, ok bool) {
 	kind, _ := ProviderKindOf(ProviderOllama)
 	p := Provider{Name: ProviderOllama, Rules: rules, Client: provider.Options{BaseURL: kind.AddressIn(env)}}
@@ -166,9 +157,8 @@ func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []
 	return found, ok
 }
 
-// resolveProvider replaces ProviderAuto by a real provider and fills in the defaults. It
-// returns an error if the provider cannot be asked, without sending anything. The layers
-// are checked first.
+// resolveProvider is ResolveProvider for p in place. needsModel false: p may name no model.
+// The layers are checked first.
 func (d *Door) resolveProvider(p *Provider, needsModel bool) error {
 	if p.Name == ProviderAuto {
 		p.Name = ProviderOffline
@@ -209,13 +199,13 @@ func (d *Door) resolveProvider(p *Provider, needsModel bool) error {
 // ProviderInfo holds the findings of [Door.Probe] about a provider.
 type ProviderInfo struct {
 	Name   string   // name of the provider; empty: it cannot be asked
-	URL    string   // empty: it runs in this process
+	URL    string   // base URL of the provider; empty: it runs in this process
 	Models []string // names of its models; nil: it does not list them
-	Hint   string   // possible mistake in the base URL, if Models is nil
+	Hint   string   // possible mistake in the base URL, if Models is nil; empty: none
 }
 
-// Probe asks a provider for its models, with one request that costs nothing and sends no
-// part of a conversation. Only ctx limits its time. The error may be a *[ModelError] or a
+// Probe asks a provider for its models, with one request that costs nothing and sends no part
+// of a conversation. Only ctx limits its time. The error may be a *[ModelError] or a
 // *llm.ProviderError.
 func (d *Door) Probe(ctx context.Context, p Provider) (ProviderInfo, error) {
 	return d.probe(ctx, p, true)
@@ -246,8 +236,8 @@ func (d *Door) probe(ctx context.Context, p Provider, needsModel bool) (Provider
 	return found, err
 }
 
-// Use switches the next turns to another provider. If the provider cannot be asked,
-// nothing changes, and the error may be a *[ModelError]. No turn may be running.
+// Use switches the next turns to another provider. If the provider cannot be asked, nothing
+// changes, and the error may be a *[ModelError]. No turn may be running.
 func (s *Session) Use(p Provider) error {
 	if s.agent == nil {
 		return errNoModel
@@ -260,8 +250,8 @@ func (s *Session) Use(p Provider) error {
 	return nil
 }
 
-// fillModel sets the model of a provider and of its fallbacks in opts. It checks the
-// layers, and sends nothing.
+// fillModel sets the model of a provider and of its fallbacks in opts, and sends nothing. A
+// fallback that cannot be asked is left out with a warning.
 func (s *Session) fillModel(opts *agent.Options, p Provider) error {
 	first, err := s.model(&p)
 	if err != nil {
@@ -292,9 +282,8 @@ func (s *Session) model(p *Provider) (llm.Model, error) {
 	s.door.AddSecret(p.Client.APIKey)
 	served := *p
 	if p.Name == ProviderOffline {
-		// The offline model is served over the real wire format and read by the real
-		// client, so that a turn with it exercises everything that a turn with a
-		// provider does.
+		// The offline model is served over the real wire format and read by the real client,
+		// so that a turn with it exercises everything that a turn with a provider does.
 		token := rand.Text()
 		server := offline.NewServer(offline.Planner{}, token)
 		url, err := server.Start("127.0.0.1:0")
@@ -325,8 +314,8 @@ func (d *Door) checkProvider(provider string) error {
 	return checkPermitted(FaultDenied, fmt.Sprintf("the provider %q", provider), provider, d.ceiling.Providers)
 }
 
-// checkBaseURL returns a *[ModelError] if a layer does not permit the base URL of a
-// provider. own is the provider's own URL, which a layer may also list as "".
+// checkBaseURL returns a *[ModelError] if a layer does not permit the base URL of a provider.
+// own is the provider's own URL. "" as base means the same, and a layer may list it as "".
 func (d *Door) checkBaseURL(base, own string) error {
 	if base != "" && base != own {
 		return checkPermitted(FaultDeniedURL, fmt.Sprintf("the address %q of the provider", base), base, d.ceiling.BaseURLs)
@@ -342,8 +331,8 @@ func (d *Door) checkBaseURL(base, own string) error {
 	return nil
 }
 
-// checkPermitted returns a *[ModelError] if one of the lists lacks the value; otherwise
-// nil.
+// checkPermitted returns a *[ModelError] if one of the lists does not permit the value;
+// otherwise nil. what names the value in the text.
 func checkPermitted(fault ModelFault, what, value string, lists []policy.List) error {
 	ok, from := policy.Permits(lists, value)
 	if ok {
@@ -359,7 +348,7 @@ func checkPermitted(fault ModelFault, what, value string, lists []policy.List) e
 	return e
 }
 
-// setHTTPClient sets the HTTP client of a model. It reaches only the model's own host.
+// setHTTPClient sets an HTTP client that reaches only the provider's own host.
 func (d *Door) setHTTPClient(opts *provider.Options, rules []network.Rule) error {
 	out, err := d.egress()
 	if err != nil {

@@ -23,47 +23,36 @@ import (
 
 // SessionOptions configures one session. The zero value of each field is its default.
 type SessionOptions struct {
-	// ID is the ID of an earlier session that goes on. Empty: a new session.
-	ID string
-	// Workspace is the directory in which the relative paths of a model's calls start.
-	// Tools see it only if Policy.Mounts has it. Empty: the current directory.
+	ID string // ID of an earlier session that goes on; empty: a new session
+	// Workspace is the directory in which the relative paths of a model's calls start. Tools
+	// see it only if Policy.Mounts has it. Empty: the current directory.
 	Workspace string
-	// Catalog lists the tools. Nil: the built-in ones.
-	Catalog *tool.Catalog
-	// Policy holds the mounts, rules and limits of the session. Its zero value has no
-	// mounts and no rules. Layers, Tier and LikelyTier must be unset, because the door
-	// sets them.
-	Policy policy.Options
-	// Approver answers the questions of the policy. Nil: every answer is no.
-	Approver dispatch.Approver
-	// Remember saves the rule of an answer "always". Nil: such an answer holds for the
-	// session.
-	Remember func(policy.Rule) error
-	// Agent configures turns. The door sets Tools, Log, Conversation and Cwd. If System
-	// is nil, it also sets System and Briefs: the workspace, the tools, the limits, the
-	// date, and the text of AGENTS.md. A Model of the caller's own counts as the provider
-	// named in Agent.Provider, if the layers list permitted providers. Without a Model,
-	// and without the Provider below, the session has calls and no turns.
-	Agent agent.Options
-	// ExtraSystemPrompt is text of the user, added below the system prompt of the door.
-	// Empty: none.
-	ExtraSystemPrompt string
-	// IgnoreProjectInstructions leaves out the instructions of AGENTS.md.
+	Catalog   *tool.Catalog // tools of the session; nil: the built-in ones
+	// Policy holds the mounts, rules and limits of the session. Its zero value has no mounts
+	// and no rules. Layers, Tier and LikelyTier must be unset, because the door sets them.
+	Policy   policy.Options
+	Approver dispatch.Approver       // answers the questions of the policy; nil: every answer is no
+	Remember func(policy.Rule) error // saves the rule of an answer "always"; nil: it holds for the session
+	// Agent configures turns. The door sets Tools, Log, Conversation and Cwd. If System is
+	// nil, it also sets System and Briefs: the workspace, the tools, the limits, the date, and
+	// the text of AGENTS.md. A Model of the caller's own counts as the provider named in
+	// Agent.Provider, if the layers list permitted providers. Without a Model, and without the
+	// Provider below, the session has calls and no turns.
+	Agent             agent.Options
+	ExtraSystemPrompt string // text of the user, added below the system prompt of the door; empty: none
+	// IgnoreProjectInstructions is set if the model does not get the text of AGENTS.md.
 	IgnoreProjectInstructions bool
-	// Provider configures the model if Agent.Model is nil. Nil: there is no model.
-	Provider *Provider
+	Provider                  *Provider // configures the model if Agent.Model is nil; nil: there is none
 }
 
-// Session is one open session. It is safe for concurrent use, except that turns must not
-// overlap.
+// Session is one open session. It is safe for concurrent use, but turns must not overlap.
 type Session struct {
-	// Tools carries out the calls.
-	Tools *dispatch.Dispatcher
+	Tools *dispatch.Dispatcher // carries out the calls
 	Log   *session.Log
-	// PersonCalls holds the calls that a person has made since the last turn of an
-	// earlier session that goes on; nil for a new session.
+	// PersonCalls holds the calls that a person had made in an earlier session since its final
+	// turn, when the session was opened again; nil: none, or a new session.
 	PersonCalls []agent.PersonCall
-	// Provider is the name of the provider that answers. It is empty if the session has
+	// Provider is the name of the provider that is asked first. It is empty if the session has
 	// no model, or a model of the caller's own.
 	Provider string
 
@@ -71,15 +60,14 @@ type Session struct {
 	policy              *policy.Policy
 	workspace           string
 	ignoreInstructions  bool
-	maxInstructionBytes int            // limit for the text of AGENTS.md; 0: its default
+	maxInstructionBytes int            // limit for the text of AGENTS.md; 0: that of package instructions
 	agent               *agent.Agent   // nil: the session has no turns
-	closers             []func() error // called by end, the last one first
+	closers             []func() error // called by end, in reverse order
 }
 
-// Open opens a session. The log of an earlier session is verified as a whole while it is
-// read, see [session.VerifyEach]. The error may be an error of [Door.Store], a
-// *[ModelError], or wrap a *session.ChainError, session.ErrInUse, session.ErrNoSession or
-// registry.ErrNoBuiltin.
+// Open opens a session. The log of an earlier session is verified as a whole while it is read,
+// see [session.VerifyEach]. The error may be an error of [Door.Store], a *[ModelError], or
+// wrap a *session.ChainError, session.ErrInUse, session.ErrNoSession or registry.ErrNoBuiltin.
 func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err error) {
 	if opts.Catalog == nil {
 		if opts.Catalog, err = registry.Builtin(); err != nil {
@@ -169,8 +157,8 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	return s, nil
 }
 
-// historyTool returns the built-in tool that searches the history of a repository, even
-// if the session does not offer it; nil: there is none.
+// historyTool returns the built-in tool that searches the history of a repository, even if the
+// session does not offer it; nil: there is none.
 func historyTool() *tool.Entry {
 	builtin, err := registry.Builtin()
 	if err != nil {
@@ -180,8 +168,8 @@ func historyTool() *tool.Entry {
 	return entry
 }
 
-// checkConfig returns an error if Config has a value that a built-in module does not
-// declare, or that is too large.
+// checkConfig returns an error if Config has a value that a built-in module of the catalog
+// does not declare, or that is too large.
 func (d *Door) checkConfig(catalog *tool.Catalog) error {
 	if len(d.opts.Config) == 0 {
 		return nil
@@ -202,10 +190,10 @@ func (d *Door) checkConfig(catalog *tool.Catalog) error {
 	return nil
 }
 
-// loadSecrets reads the secrets that the tools of a catalog ask for. So they are known
-// before anything that may hold one is shown or recorded, and a passphrase is asked for
-// before a turn and not during one. It skips tools whose every call would be denied, and
-// opens the vault only if another tool asks for a secret.
+// loadSecrets reads the secrets that the tools of a catalog ask for: they must be known before
+// anything that may hold one is shown or recorded, and a passphrase is asked for before a turn
+// and not during one. It skips tools whose every call would be denied, and opens the vault
+// only if another tool asks for a secret. A secret that cannot be read is a warning.
 func (d *Door) loadSecrets(ctx context.Context, catalog *tool.Catalog, p *policy.Policy) {
 	if d.opts.Secrets == nil {
 		return
@@ -230,8 +218,8 @@ func (d *Door) loadSecrets(ctx context.Context, catalog *tool.Catalog, p *policy
 	}
 }
 
-// resumableEvents yields the events of a session that goes on. It yields an error if
-// there are no events, or if one has lost its body.
+// resumableEvents yields the events of a session that goes on, up to an error. It adds an
+// error if there are no events, or if the body of an event was deleted.
 func resumableEvents(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		none := true
@@ -249,7 +237,8 @@ func resumableEvents(events iter.Seq2[session.Event, error]) iter.Seq2[session.E
 	}
 }
 
-// begin prepares the first event, which is recorded with the first call or turn.
+// begin prepares the first event of a new session, which is recorded with the first call or
+// turn.
 func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) error {
 	body := session.Started{Program: program, Workspace: opts.Workspace, Mounts: []string{}, Tools: opts.Catalog.Names(), UIDMap: jail.UserNamespace()}
 	for _, m := range p.Mounts() {
@@ -263,8 +252,8 @@ func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) e
 	return nil
 }
 
-// Close ends the session, so that another process can go on with it. No call may be
-// running. Closing it again does nothing.
+// Close ends the session, so that another process can go on with it. No call may be running. A
+// further Close does nothing.
 func (s *Session) Close() error {
 	s.door.mu.Lock()
 	defer s.door.mu.Unlock()
@@ -283,10 +272,10 @@ func (s *Session) end() error {
 	return errors.Join(errs...)
 }
 
-// Call carries out one call outside of a turn, and records the request for it. The call's
-// ID must be new in the session, its Caller names who calls, and its Cwd is the directory
-// where relative paths start. Everything that can go wrong with the call is a failed
-// result; an error means that the host or the log is at fault.
+// Call records and carries out one call outside of a turn. The call's ID must be new in the
+// session, its Caller names who calls, and its Cwd is the directory where relative paths
+// start. Everything that can go wrong with the call is a failed result; an error means that
+// the host or the log is at fault.
 func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err := s.recordToolCall(ctx, call); err != nil {
 		return tool.Result{}, err
@@ -294,11 +283,11 @@ func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	return s.Tools.Call(ctx, call)
 }
 
-// Undo puts back the files that the last turn has changed and that are not put back yet.
-// With Redo, it makes the changes of the last undone turn again. See
-// [dispatch.Dispatcher.Undo]. The output of a success is an [undo.Output]. If others have
-// changed the files since, the call fails, and Stdout of the failure shows their changes,
-// up to 64 KiB. No turn may be running.
+// Undo puts back the files that the newest turn which is not undone yet has changed. With
+// Redo, it makes the changes of the last undone turn again. See [dispatch.Dispatcher.Undo].
+// The output of a success is an [undo.Output]. If others have changed the files since, the
+// call fails, and Stdout of the failure shows up to 64 KiB of their changes. No turn may be
+// running.
 func (s *Session) Undo(ctx context.Context, args undo.Args) (tool.Result, error) {
 	call := tool.Call{ID: "undo_" + session.NewID(time.Now()), Tool: tool.UndoTool, Args: tool.Marshal(args), Cwd: s.workspace}
 	if err := s.recordToolCall(ctx, call); err != nil {
@@ -307,7 +296,7 @@ func (s *Session) Undo(ctx context.Context, args undo.Args) (tool.Result, error)
 	return s.Tools.Undo(ctx, call)
 }
 
-// recordToolCall records the request for a call.
+// recordToolCall records that a call was requested.
 func (s *Session) recordToolCall(ctx context.Context, call tool.Call) error {
 	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
 	if err != nil {
@@ -329,8 +318,8 @@ func (s *Session) Run(ctx context.Context, prompt string, with ...agent.Attachme
 	return s.agent.Run(ctx, prompt, with...)
 }
 
-// ContextReport returns the size of the next request, and the use of the session so far.
-// It may be called between turns only. Without a model it returns the zero value.
+// ContextReport returns the size of the next request, and the use of the session so far. It
+// may be called between turns only. Without a model it returns the zero value.
 func (s *Session) ContextReport() agent.ContextReport {
 	if s.agent == nil {
 		return agent.ContextReport{}
@@ -338,8 +327,9 @@ func (s *Session) ContextReport() agent.ContextReport {
 	return s.agent.ContextReport()
 }
 
-// ApproverFunc is an approver made of a function that blocks until one question is
-// answered. It may be called for several questions at once.
+// ApproverFunc is an approver made of a function that blocks until one question is answered.
+// The function may be called for several questions at once, and need not set the answer's
+// Question.
 type ApproverFunc func(ctx context.Context, q policy.Question) (policy.Answer, error)
 
 // Approve implements dispatch.Approver.

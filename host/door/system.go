@@ -15,14 +15,15 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// systemModule is the built-in module with the tools for the time and for facts about
-// this machine. The host gives it the facts as configuration values.
+// systemModule is the built-in module with the tools for the time and for facts about this
+// machine. The host gives it the facts as configuration values.
 const systemModule = "tasks"
 
 // SystemFacts lists the names of the facts that the tool system_info can report.
 var SystemFacts = []string{"os", "distribution", "arch", "cpus", "memory", "timezone", "tier", "version"}
 
-// config returns the configuration value of a built-in module under a name.
+// config returns a configuration value of a built-in module, by its name; false: there is
+// none.
 func (d *Door) config(module, name string) (string, bool) {
 	if module == gitTool {
 		return d.hiddenFromGit(strings.Split(name, "\n")), true
@@ -42,15 +43,14 @@ func (d *Door) config(module, name string) (string, bool) {
 	return "", false
 }
 
-// gitTool is the name of the built-in module that reads git repositories, and of its
-// tool.
+// gitTool is the name of the built-in module that reads git repositories, and of its tool.
 const gitTool = "git"
 
-// hiddenFromGit tells the git module which paths of a repository are hidden, because the
-// module also finds them in old revisions. The lines of the question are the name of the
-// value, the git directory, the main worktree and another worktree; the worktrees are
-// empty if unknown. The answer has one path a line. "*" means that the paths cannot be
-// told, and is also the answer to a name without a question.
+// hiddenFromGit returns the hidden paths of a repository for the git module, which also finds
+// them in old revisions. The lines of the question are the name of the value, the git
+// directory, the main worktree and another worktree; the worktrees are empty if unknown. The
+// answer has one path a line. It is "*" if the paths are not known, are too many, or if the
+// question is incomplete.
 func (d *Door) hiddenFromGit(question []string) string {
 	const lines = 4 // the first is the name
 	if len(d.ceiling.Hidden) == 0 {
@@ -95,7 +95,7 @@ func (d *Door) fact(name string) string {
 	return ""
 }
 
-// lines returns the lines of a file of the system; one empty line if it cannot be read.
+// lines returns the lines of a file; one empty line if it cannot be read.
 func lines(file string) []string {
 	text, _ := os.ReadFile(file)
 	return strings.Split(string(text), "\n")

@@ -104,8 +104,7 @@ func gzipped(n int) []byte {
 	return b.Bytes()
 }
 
-// site is a server with pages that are hard to take, of 1 MiB or, if that is asked for,
-// of 8.
+// site is a server with pages that are hard to take, of 1 MiB or, if that is asked for, of 8.
 func site(w http.ResponseWriter, r *http.Request) {
 	full := 1 << 20
 	if r.URL.RawQuery == "8" {
@@ -220,8 +219,7 @@ func TestPagesThatAreHardToTake(t *testing.T) {
 	}
 }
 
-// TestRequestsThatMustNotGoOut has requests that are refused, and requests whose answer
-// is.
+// TestRequestsThatMustNotGoOut has requests that are refused, and requests whose answer is.
 func TestRequestsThatMustNotGoOut(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(site))
 	defer server.Close()

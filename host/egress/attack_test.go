@@ -16,9 +16,8 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// The attacks of a guest, by the numbers of the threat model. Each asserts what
-// did not happen: a trap on loopback that nobody reached, a name that nobody
-// asked for.
+// The attacks of a guest, by the numbers of the threat model. Each asserts what did not
+// happen: a trap on loopback that nobody reached, a name that nobody asked for.
 
 func TestN01AHostThatIsNotOnTheListIsNotLookedUp(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"evil.test": {public}, "data.evil.test": {public}}))
@@ -203,8 +202,7 @@ func TestN04Rebinding(t *testing.T) {
 	}
 }
 
-// TestTheCheckedAddressIsDialled replaces the dialler: it gets only addresses, never
-// names.
+// TestTheCheckedAddressIsDialled replaces the dialler: it gets only addresses, never names.
 func TestTheCheckedAddressIsDialled(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public, "93.184.216.35", "2606:2800:220:1::1"}}))
 	if _, err := w.dial(t.Context(), reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)); services.KindOf(err) != services.Connect {
@@ -315,8 +313,7 @@ func TestN11N19RequestsThatAreNotSent(t *testing.T) {
 	}
 }
 
-// TestN12TheEnvironmentIsIgnored: neither a proxy nor an authority comes from the
-// environment.
+// TestN12TheEnvironmentIsIgnored: neither a proxy nor an authority comes from the environment.
 func TestN12TheEnvironmentIsIgnored(t *testing.T) {
 	trap := newTrap(t)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {

@@ -10,12 +10,12 @@ import (
 
 // Authorities holds the certificate authorities of one file.
 type Authorities struct {
-	Name string // of the file, for errors
+	Name string // name of the file, for errors
 	PEM  []byte // content of the file
 }
 
-// parse returns all certificates of the file. Package x509 skips unreadable ones; here
-// they are an error, because somebody wanted them to be trusted.
+// parse returns all certificates of the file. Package x509 skips unreadable ones; here they are
+// an error, because somebody wanted them to be trusted.
 func (a Authorities) parse() ([]*x509.Certificate, error) {
 	var certs []*x509.Certificate
 	for rest := a.PEM; ; {

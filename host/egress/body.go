@@ -12,13 +12,14 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// errBodyTooLarge is returned for a body that is too large before it is decompressed.
+// errBodyTooLarge is the error of [bounded] for an answer whose body has too many bytes as it
+// comes, before it is decompressed.
 var errBodyTooLarge = errors.New("the body is too large as it comes")
 
-// read returns the body, decompressed and without secrets, up to maxBody bytes. redacted
-// reports whether there were secrets in it. If only a part is wanted, a timeout is no
-// error, and read returns the bytes so far. The bytes on the wire have a limit of their
-// own, because compressed data can also expand to nothing.
+// read returns the body of an answer, decompressed and without secrets. A body of more than
+// maxBody bytes is an error, or is cut if x.truncates; then a timeout after some bytes cuts it,
+// too. redacted reports whether the body held a secret. The bytes as they come have a limit of
+// their own, because compressed data can also expand to nothing.
 func (x *fetch) read(resp *http.Response, received *counter) (body []byte, truncated, redacted bool, err error) {
 	limit := int64(x.grant.Limits().HTTPResponseBytes)
 	tooLarge := &services.Error{Kind: services.TooLarge, Limit: limit, Err: fmt.Errorf("the answer is larger than %d bytes", limit)}
@@ -68,8 +69,7 @@ func (x *fetch) readError(err error, tooLarge *services.Error) error {
 	return phaseError(services.Protocol, "read the answer of "+x.target.url.Host, err)
 }
 
-// decoded undoes the one coding that the request has asked for, gzip. Other codings, and
-// several at once, are errors.
+// decoded decompresses gzip, which the request has asked for. Another coding is an error.
 func (x *fetch) decoded(resp *http.Response, r io.Reader) (io.Reader, error) {
 	coding := strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ","))
 	switch strings.ToLower(coding) {
@@ -88,7 +88,7 @@ func (x *fetch) decoded(resp *http.Response, r io.Reader) (io.Reader, error) {
 	return z, err
 }
 
-// bounded is a reader that fails with errBodyTooLarge after left bytes, if more come.
+// bounded is a reader that fails with errBodyTooLarge after left more bytes, if more come.
 type bounded struct {
 	r    io.Reader
 	left int64

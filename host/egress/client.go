@@ -11,9 +11,8 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// Client returns a client for the provider of the model. It reaches the hosts of this
-// network, follows no redirects, and uses its connections again. Its user has to limit
-// time and size.
+// Client returns a client for the provider of the model. It reaches only the hosts of a
+// network, follows no redirects, and reuses connections. Its user has to limit time and size.
 func (e *Egress) Client(to *network.Network) *http.Client {
 	return &http.Client{
 		Transport:     e.newTransport(to),
@@ -24,8 +23,8 @@ func (e *Egress) Client(to *network.Network) *http.Client {
 func (e *Egress) newTransport(to *network.Network) *decidingTransport {
 	c := &decidingTransport{network: to}
 	open := func(ctx context.Context, protocols []string) (net.Conn, error) {
-		// The decision about the request for which the transport dials. A connection is
-		// used again only for the same host, port and protocol.
+		// The decision about the request for which the transport dials. A connection is used
+		// again only for the same host, port and protocol.
 		d, ok := ctx.Value(decisionKey{}).(network.Decision)
 		if !ok {
 			return nil, fail(services.Denied, errors.New("nothing was decided about this connection"))
@@ -81,7 +80,7 @@ func (c *decidingTransport) decide(url string) (t target, d network.Decision, er
 // CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (c *decidingTransport) CloseIdleConnections() { c.next.CloseIdleConnections() }
 
-// ProviderNetwork is [network.ForProvider] for the provider at a base URL.
+// ProviderNetwork is [network.ForProvider] for a base URL; an invalid one is an error.
 func ProviderNetwork(base string, rules []network.Rule) (*network.Network, error) {
 	t, err := parseTarget(base)
 	if err != nil {

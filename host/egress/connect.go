@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// connectTCP opens a TCP connection to an address. It makes sure that the socket connects
-// to no other address.
+// connectTCP opens a TCP connection to an address, and makes sure that it is to no other.
 func connectTCP(ctx context.Context, addr netip.AddrPort) (net.Conn, error) {
 	want := addr.String()
 	dialer := net.Dialer{

@@ -1,10 +1,10 @@
 // Package egress is the only way out to the network: every connection to another machine is
 // made here, after policy has decided.
 //
-//	decide    a network.Network decides whether this host, port and protocol may be
-//	          reached; nothing is looked up before
-//	resolve   the name is looked up once; each address is checked, and one that
-//	          may not be reached refuses the whole name
+//	decide    a network.Network decides whether this host, port and protocol may be reached;
+//	          nothing is looked up before
+//	resolve   the name is looked up once; each address is checked, and one that may not be
+//	          reached refuses the whole name (a proxy may resolve instead, see [Options])
 //	dial      a checked address is dialled, never the name
 //
 // [Egress.Fetch] makes an HTTP request for a guest, under a policy.Grant. It parses the URL
@@ -16,12 +16,11 @@
 // decided, resolved and dialled in the same way.
 //
 // The environment is not read: no HTTP_PROXY, no SSL_CERT_FILE. A proxy and further
-// certificate authorities come with [Options], from the user's or the administrator's
-// configuration.
+// certificate authorities come with [Options], from a user or an administrator.
 //
 // Everything that a guest, a command, a name server, a proxy or an HTTP server sends is
-// hostile. Errors are [*services.Error] values; a refusal wraps a [*network.Denial], which
-// holds the smallest rule that would allow the request. An Egress is safe for concurrent use.
-// See RATIONALE, "Why does one bad address refuse a name?" and "Why does a command's proxy
-// read how TLS begins?"
+// hostile. Errors of requests are [*services.Error] values; if the network denies a request, the
+// error wraps a [*network.Denial] with the smallest rule that would allow it. An Egress is safe
+// for concurrent use. See RATIONALE, "Why does one bad address refuse a name?" and "Why does a
+// command's proxy read how TLS begins?"
 package egress

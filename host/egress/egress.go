@@ -18,61 +18,56 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// resolver looks up names. [net.Resolver] is one.
+// resolver looks up the addresses of names. [net.Resolver] is one.
 type resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // Options configures the way to the network. The zero value of each field is its default.
 type Options struct {
-	// Proxy is the URL of an HTTP proxy, http or https, for public addresses. Empty: they
-	// are reached directly. Other addresses (this machine, granted private addresses) are
-	// never requested from the proxy.
+	// Proxy is the URL of an HTTP proxy, http or https, for public addresses. Empty: they are
+	// reached directly. Other addresses (this machine, granted private ones) are never sent to
+	// the proxy.
 	Proxy string
-	// ProxyResolves sends names to the proxy, for networks where only the proxy can
-	// resolve them. The proxy then has to check their addresses. False: names are
-	// resolved and checked here, and the proxy gets an address.
+	// ProxyResolves sends names to the proxy, for networks where only the proxy can resolve
+	// them. The proxy then has to check their addresses. False: names are resolved and checked
+	// here, and the proxy gets an address.
 	ProxyResolves bool
-	// ProxyFrom is the place where Proxy is set, for errors; empty: unknown.
-	ProxyFrom string
-	// IgnoredProxyVariable is an environment variable that names a proxy and is not read,
-	// for errors; empty: there is none.
+	ProxyFrom     string // place where Proxy is set, for errors; empty: unknown
+	// IgnoredProxyVariable is the name of an environment variable that is set to a proxy and
+	// is not read, for errors; empty: there is none.
 	IgnoredProxyVariable string
-	// Authorities are trusted in addition to the system's. A file with an unreadable part
-	// is an error.
-	Authorities []Authorities
+	Authorities          []Authorities // trusted in addition to the system's authorities
 
-	// Redact takes secrets out of answers before a guest gets the answers, because a
-	// server may repeat a secret of the request. Nil: answers are not changed.
+	// Redact takes secrets out of answers before a guest gets the answers, because a server
+	// may repeat a secret of the request. Nil: answers are not changed.
 	Redact *redact.Redactor
+	Logger *slog.Logger // nil: nothing is logged
 
-	Logger *slog.Logger // nil: silent
-
-	// Only tests set the fields below. The default of a zero value is in the comment.
+	// Only tests set the fields below. Zero or nil: the default, which follows the semicolon.
 	resolveTimeout time.Duration // limit for resolving one name; 5s
 	connectTimeout time.Duration // limit for connecting to one address; 5s
 	tlsTimeout     time.Duration // limit for a handshake, and for the proxy's answer; 10s
 	headerTimeout  time.Duration // limit from the end of a guest's request to the head of the answer; 20s
 	resolver       resolver      // resolves names; net.DefaultResolver
-	// connect opens the connection to a checked address; TCP.
+	// connect opens the connection to a checked address; by TCP.
 	connect func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 }
 
-// maxAddresses limits the addresses of a name; a name with more is refused. maxAttempts
-// limits the addresses that are tried, one after the other.
 const (
-	maxAddresses = 256
-	maxAttempts  = 8
+	maxAddresses = 256 // addresses of a name; a name with more is refused
+	maxAttempts  = 8   // addresses of a name that are tried, in turn; the others are not
 )
 
 // Egress is the way out to the network.
 type Egress struct {
-	opts  Options                        // fixed at creation
+	opts  Options
 	proxy *network.Origin                // nil: there is no proxy
 	roots func() (*x509.CertPool, error) // returns the trusted certificate authorities; reads them at the first call
 }
 
-// New checks the options. It connects to nothing.
+// New returns an Egress. It returns an error for an invalid proxy and for a file of
+// authorities with an unreadable part. It connects to nothing.
 func New(opts Options) (*Egress, error) {
 	opts.resolveTimeout = cmp.Or(opts.resolveTimeout, 5*time.Second)
 	opts.connectTimeout = cmp.Or(opts.connectTimeout, 5*time.Second)
@@ -100,7 +95,7 @@ func New(opts Options) (*Egress, error) {
 		}
 		authorities = append(authorities, certs...)
 	}
-	// Reading them takes milliseconds. A run without the network saves these.
+	// Reading the authorities takes milliseconds, which a run without the network saves.
 	e.roots = sync.OnceValues(func() (*x509.CertPool, error) {
 		pool, err := systemRoots()
 		if err != nil {
@@ -129,8 +124,9 @@ func (e *Egress) dial(ctx context.Context, d network.Decision) (net.Conn, error)
 	return firstOf(ctx, "connect to "+d.String(), addrs, func(a netip.Addr) (net.Conn, error) { return e.reach(ctx, d, a) })
 }
 
-// firstOf tries the addresses in turn and returns the first connection. If all fail, it
-// returns the error for the first address.
+// firstOf calls reach for up to maxAttempts addresses in turn, and returns the first
+// connection. If all fail, it returns the error for the first address. what is for the error
+// if ctx ends.
 func firstOf(ctx context.Context, what string, addrs []netip.Addr, reach func(netip.Addr) (net.Conn, error)) (net.Conn, error) {
 	var first error
 	for _, a := range addrs[:min(len(addrs), maxAttempts)] {
@@ -149,8 +145,8 @@ func firstOf(ctx context.Context, what string, addrs []netip.Addr, reach func(ne
 	return nil, first
 }
 
-// reach connects to one address, directly or through the proxy. It checks the address
-// against policy again: this is the last place before the connection.
+// reach connects to one address, directly or through the proxy. It checks the address against
+// policy again: this is the final place before the connection.
 func (e *Egress) reach(ctx context.Context, d network.Decision, a netip.Addr) (net.Conn, error) {
 	if err := d.CheckAddr(a); err != nil {
 		return nil, fail(services.Denied, err)
@@ -171,9 +167,9 @@ func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) 
 	return conn, nil
 }
 
-// resolve returns the addresses of a host, all of them checked. One address that may not
-// be reached refuses the whole name: an honest name has no such address, and the name
-// server could otherwise choose which one is dialled.
+// resolve returns the addresses of a host, all of them checked. One address that may not be
+// reached refuses the whole name: an honest name has no such address, and the name server
+// could otherwise choose which one is dialled.
 func (e *Egress) resolve(ctx context.Context, d network.Decision) ([]netip.Addr, error) {
 	if addrs := d.Addresses(); addrs != nil {
 		return addrs, nil
@@ -206,17 +202,16 @@ func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 	}
 	var addrs []netip.Addr
 	for _, a := range found {
-		// The resolver of package net tells no difference between an IPv4 address
-		// and its mapped form, and a connection goes to the IPv4 address anyway.
+		// The resolver of package net tells no difference between an IPv4 address and its
+		// mapped form, and a connection goes to the IPv4 address anyway.
 		addrs = append(addrs, a.Unmap())
 	}
 	return addrs, nil
 }
 
-// fullyQualified adds a final dot to a name, so that the resolver does not try it below
-// the domains of its own network: a rule for example.com must not allow
-// example.com.corp.internal. A name of one label stays as it is, since it is meant to be
-// looked up there.
+// fullyQualified adds a final dot to a name, so that the resolver does not try it below the
+// domains of its own network: a rule for example.com must not allow example.com.corp.internal.
+// A name of one label stays as it is, since it is meant to be looked up there.
 func fullyQualified(name string) string {
 	if strings.Contains(name, ".") {
 		return name + "."

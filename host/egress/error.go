@@ -21,8 +21,9 @@ func failf(kind services.Kind, format string, args ...any) *services.Error {
 	return &services.Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-// phaseError returns err as the error of a phase. Its kind is kind, unless err has a kind
-// already or is a timeout. what names the phase in the text.
+// phaseError returns err, which is not nil, as the error of a phase; what names the phase in
+// the text. A [services.Error] is returned as it is. A timeout gets the kind
+// [services.Timeout], any other error gets kind.
 func phaseError(kind services.Kind, what string, err error) error {
 	if e, ok := errors.AsType[*services.Error](err); ok {
 		return e

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	maxRedirects      = 5
-	maxResponseHead   = 64 << 10 // bytes of all headers
-	maxResponseFields = 256      // headers
+	maxRedirects      = 5        // redirects of one request; one more is an error
+	maxResponseHead   = 64 << 10 // bytes of all headers of an answer; more are an error
+	maxResponseFields = 256      // headers of an answer; more are an error
 )
 
 // Fetch implements [services.HTTP]. All its errors are [*services.Error] values.
@@ -64,9 +64,8 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req services.Req
 	return x.run(ctx)
 }
 
-// Lazy makes the egress when a call first needs the network: reading the certificate
-// authorities takes longer than most calls. If it cannot be made, every request is
-// denied.
+// Lazy returns the egress, which it makes when a call first needs the network. If it returns
+// an error, every request is denied.
 type Lazy func() (*Egress, error)
 
 // ServeProxy is [Egress.ServeProxy].
@@ -88,19 +87,19 @@ func (l Lazy) Fetch(ctx context.Context, grant policy.Grant, req services.Reques
 	return e.Fetch(ctx, grant, req)
 }
 
-// fetch is one request of a guest, with its redirects.
+// fetch is one request of a guest, followed by the requests of its redirects.
 type fetch struct {
 	e            *Egress
 	grant        policy.Grant
 	target       target
 	method       string
 	headers      http.Header
-	firstHeaders http.Header // headers of the first request, with the secrets; nil once sent
-	filled       bool        // set if Fill has put in a secret
-	unfilledSize int64       // size of the first request without secrets
-	body         []byte
-	maxBody      int  // limit for the body of the answer, in bytes
-	truncates    bool // set if a longer body is cut, and is no error
+	firstHeaders http.Header // headers of the first request, with secrets; nil: it has none, or was sent
+	filled       bool        // set if a secret was put into a header
+	unfilledSize int64       // bytes of the first request without secrets, as of size
+	body         []byte      // nil: none
+	maxBody      int         // limit for the body of the answer, in bytes
+	truncates    bool        // set if a longer body is cut; otherwise it is an error
 }
 
 func (x *fetch) run(ctx context.Context) (*services.Response, error) {
@@ -122,8 +121,8 @@ func (x *fetch) run(ctx context.Context) (*services.Response, error) {
 	return nil, failf(services.Protocol, "more than %d redirects", maxRedirects)
 }
 
-// fill puts the secrets into firstHeaders, and removes the filled headers from the ones
-// that redirects get.
+// fill makes firstHeaders, with the secrets, and removes the headers with secrets from
+// headers, which redirects get.
 func (x *fetch) fill(fill services.Fill) error {
 	filled, err := fill(x.target.url, x.headers.Clone(), x.body)
 	if err != nil {
@@ -151,8 +150,8 @@ func (x *fetch) fill(fill services.Fill) error {
 	return nil
 }
 
-// rangeHeaders lists the headers that ask for a part of an answer. They are refused
-// together with secrets: a part of a secret is not recognized when a server repeats it.
+// rangeHeaders lists the headers that ask for a part of an answer. A request with secrets must
+// not have them: a part of a secret is not recognized when a server repeats it.
 var rangeHeaders = []string{"if-range", "range", "request-range"}
 
 // bodyHeaders lists the headers that describe the body as the server sent the body. If a
@@ -163,7 +162,8 @@ func (x *fetch) decide() network.Decision {
 	return x.grant.Network().Decide(x.target.Host.String(), x.target.Port, x.target.Protocol)
 }
 
-// follow turns the request into the request for a redirect to location.
+// follow turns x into the request for a redirect to location, or refuses it. status is that of
+// the answer with the redirect.
 func (x *fetch) follow(status int, location string) error {
 	x.firstHeaders = nil
 	if x.e.opts.Redact.Text(location) != location {
@@ -188,8 +188,8 @@ func (x *fetch) follow(status int, location string) error {
 	return nil
 }
 
-// exchange makes one request, on a new connection: no connection is used again under
-// another decision. location is the target of a redirect; empty: there is none.
+// exchange makes one request, on a new connection: no connection is used again under another
+// decision. location is the target of a redirect; empty: the answer is none.
 func (x *fetch) exchange(ctx context.Context) (resp *services.Response, location string, err error) {
 	d := x.decide()
 	start := time.Now()
@@ -243,8 +243,8 @@ func (x *fetch) exchange(ctx context.Context) (resp *services.Response, location
 	return resp, "", nil
 }
 
-// open dials, and authenticates the server if the protocol is https. protocols are
-// offered by ALPN; nil: none.
+// open connects to the host of a decision, and authenticates the server if the protocol is
+// https. protocols are then offered by ALPN; nil: none.
 func (e *Egress) open(ctx context.Context, d network.Decision, protocols []string) (net.Conn, error) {
 	conn, err := e.dial(ctx, d)
 	if err == nil && d.Protocol() == network.HTTPS {
@@ -263,8 +263,7 @@ func (e *Egress) open(ctx context.Context, d network.Decision, protocols []strin
 	return conn, err
 }
 
-// IgnoredProxyHint returns the hint about an environment variable that names a proxy and
-// is not read.
+// IgnoredProxyHint returns a hint about an environment variable with a proxy that is not read.
 func IgnoredProxyHint(variable string) string {
 	return variable + " is set, and is not read: to go through a proxy, set network.proxy = \"http://HOST:PORT\" in your own agent.toml"
 }
@@ -286,8 +285,7 @@ func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error)
 	return x.e.roundTrip(conn, req)
 }
 
-// roundTrip makes a request on a connection that is used for nothing else, and reads the
-// head of the answer.
+// roundTrip makes the only request on a connection, and reads the head of the answer.
 func (e *Egress) roundTrip(conn net.Conn, req *http.Request) (*http.Response, error) {
 	dialled := false
 	give := func(context.Context, string, string) (net.Conn, error) {
@@ -324,7 +322,7 @@ func checkHead(resp *http.Response) error {
 	return nil
 }
 
-// redirects returns the target of a redirect; empty: the answer does not redirect.
+// redirects returns the target of a redirect; empty: it is none. Two are an error.
 func redirects(resp *http.Response) (string, error) {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -339,8 +337,8 @@ func redirects(resp *http.Response) (string, error) {
 	return resp.Header.Get("Location"), nil
 }
 
-// pairs returns headers in the form for a guest: sorted, with names in lower case, as
-// valid UTF-8, and without secrets.
+// pairs returns headers in the form for a guest: sorted by name, names in lower case, values
+// in valid UTF-8, and without secrets.
 func (e *Egress) pairs(h http.Header) [][2]string {
 	out := [][2]string{}
 	for _, name := range slices.Sorted(maps.Keys(h)) {
@@ -352,7 +350,7 @@ func (e *Egress) pairs(h http.Header) [][2]string {
 	return out
 }
 
-// log counts what was received or refused on the grant's account, and logs the request.
+// log counts the received bytes and a refusal on the grant's account, and logs the request.
 func (x *fetch) log(ctx context.Context, d network.Decision, start time.Time, received counter, resp *services.Response, err error) {
 	x.grant.NoteReceived(d, received.n)
 	status := 0

@@ -14,23 +14,22 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// FollowingClient returns a client for modules and their signatures, which a person
-// fetches from registries and web servers. It differs from [Egress.Client] in three ways.
-// It follows at most 5 redirects, each decided like any request. A redirect to another
-// host, port or protocol than the first request's takes no credentials and no body along,
-// and none may lead from https to http. It decompresses nothing. It gives up on a server
-// that takes or sends nothing for the time idle (0: 30 seconds), with a
-// [services.Timeout]. Its user has to limit the total time and the size.
+// FollowingClient returns a client for modules and their signatures, which a person fetches
+// from registries and web servers. It differs from [Egress.Client] in three ways. It follows
+// at most 5 redirects, each decided like any request. Once one leads to another host, port or
+// protocol than the first request's, no credentials are sent, and a body refuses it; none may
+// lead from https to http. It decompresses nothing. It gives up on a server that takes or
+// sends nothing for the time idle (0: 30 seconds), with a [services.Timeout]. Its user has to
+// limit the total time and the size.
 func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.Client {
 	c := e.newTransport(to)
 	c.next.DisableCompression = true
 	return &http.Client{Transport: &idleTransport{next: c, idle: cmp.Or(idle, 30*time.Second)}, CheckRedirect: checkRedirect}
 }
 
-// ClientFactory returns a function that makes a [Egress.FollowingClient] for the server
-// at a base URL. The client reaches the hosts of [FetchNetwork], under the ceiling.
-// byPerson reports whether a person has named the server, and not a file of somebody
-// else.
+// ClientFactory returns a function that makes a [Egress.FollowingClient] for the server at a
+// base URL. The client reaches the hosts of [FetchNetwork] that the administrator's ceiling
+// allows. byPerson is as in FetchNetwork. An invalid URL is an error.
 func (e *Egress) ClientFactory(rules []network.Rule, ceiling policy.Ceiling, byPerson bool) func(base string) (*http.Client, error) {
 	return func(base string) (*http.Client, error) {
 		to, err := FetchNetwork(base, rules, byPerson)
@@ -41,13 +40,13 @@ func (e *Egress) ClientFactory(rules []network.Rule, ceiling policy.Ceiling, byP
 	}
 }
 
-// FetchNetwork returns the network of a [Egress.FollowingClient] for the server at a URL:
-// its host; this machine at the URL's port, if the host is localhost; and the hosts that
-// the user's rules allow, all without the hosts that they deny. A name that leads to a
-// private network needs a rule for the address. If byPerson is false, the URL comes from
-// a file of a project, which must not point the user at addresses that only the user can
-// reach: then also an address that is not public, and this machine, need a rule. An
-// administrator's list goes on top, with [network.Network.Restrict].
+// FetchNetwork returns the network of a [Egress.FollowingClient] for the server at a URL: its
+// host; this machine at the URL's port, if the host is localhost; and the hosts that the
+// user's rules allow, all without the hosts that they deny. A name that leads to a private
+// network needs a rule for the address. byPerson is set if a person has named the URL.
+// Otherwise it comes from a file of a project, which must not point the user at addresses that
+// only the user can reach: then also an address that is not public, and this machine, need a
+// rule. An administrator's list is applied afterwards, with [network.Network.Restrict].
 func FetchNetwork(base string, rules []network.Rule, byPerson bool) (*network.Network, error) {
 	t, err := parseTarget(base)
 	if err != nil {
@@ -69,8 +68,8 @@ func FetchNetwork(base string, rules []network.Rule, byPerson bool) (*network.Ne
 	return network.New(all), nil
 }
 
-// checkRedirect is called before each redirect, and may refuse it. The transport then
-// decides about the new request.
+// checkRedirect refuses a redirect, or removes headers from its request. net/http calls it
+// before each redirect; the transport then decides about the new request.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL.Host
 	if len(via) > maxRedirects {
@@ -104,7 +103,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// idleTransport gives up on servers that send and take nothing.
+// idleTransport gives up on servers that send and take nothing for the time idle.
 type idleTransport struct {
 	next *decidingTransport
 	idle time.Duration
@@ -134,15 +133,15 @@ func (p *idleTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (p *idleTransport) CloseIdleConnections() { p.next.CloseIdleConnections() }
 
-// watch cancels a request if no bytes have moved for the time idle.
+// watch cancels a request of idleTransport if no bytes have moved for the time idle.
 type watch struct {
-	ctx    context.Context // of this request
-	cancel context.CancelCauseFunc
+	ctx    context.Context         // context of the request
+	cancel context.CancelCauseFunc // ends ctx
 	idle   time.Duration
-	timer  *time.Timer
+	timer  *time.Timer // calls cancel after idle
 }
 
-// stallError returns the timeout of the watch if it has ended the request, otherwise err.
+// stallError returns the timeout if the watch has ended the request, otherwise err.
 func (w *watch) stallError(err error) error {
 	if stall, ok := errors.AsType[*services.Error](context.Cause(w.ctx)); ok {
 		return stall
@@ -150,8 +149,7 @@ func (w *watch) stallError(err error) error {
 	return err
 }
 
-// sentBody is the body of a request. Each read restarts the watch: the server has taken
-// something.
+// sentBody is the body of a request. Each read restarts the watch: the server has taken bytes.
 type sentBody struct {
 	io.ReadCloser
 	watch *watch
@@ -162,8 +160,7 @@ func (s *sentBody) Read(p []byte) (int, error) {
 	return s.ReadCloser.Read(p)
 }
 
-// receivedBody is the body of an answer. The watch runs only during a read, and not while
-// the reader is busy.
+// receivedBody is the body of an answer. The watch runs only during a read.
 type receivedBody struct {
 	io.ReadCloser
 	watch *watch

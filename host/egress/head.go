@@ -16,18 +16,18 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// maxRequestHead limits the head of a request to the proxy of a command, in bytes.
+// maxRequestHead limits the head of a request to the proxy, in bytes; more are an error.
 const maxRequestHead = maxURLBytes + maxHeaderBytes
 
-// head is the head of a request from a command.
+// head is the head of a command's request to the proxy.
 type head struct {
 	method, target string
 	http10         bool // HTTP/1.0
 	header         http.Header
 }
 
-// readHead reads a head strictly. It refuses a head that two programs could read in two
-// ways; package net/http would repair it.
+// readHead reads a head strictly. It refuses a head that two programs could read in two ways;
+// package net/http would repair it.
 func readHead(r *bufio.Reader) (*head, error) {
 	h, err := parseHead(r)
 	if err != nil {
@@ -69,7 +69,8 @@ func parseHead(r *bufio.Reader) (*head, error) {
 	}
 }
 
-// readLine reads a line, and subtracts its bytes from left. A line over left is an error.
+// readLine returns a line without its CRLF, and subtracts its bytes from left, the number of
+// bytes that may still come. A longer line, and one that ends otherwise, is an error.
 func readLine(r *bufio.Reader, left *int) (string, error) {
 	line, err := r.ReadSlice('\n')
 	*left -= len(line)
@@ -86,7 +87,7 @@ func readLine(r *bufio.Reader, left *int) (string, error) {
 	return text, nil
 }
 
-// check refuses a head that does not state plainly its host and the end of its body.
+// check refuses a head that leaves its host or the end of its body open to interpretation.
 func (h *head) check() error {
 	for _, name := range []string{"Host", "Content-Length", "Transfer-Encoding"} {
 		if n := len(h.header.Values(name)); n > 1 {
@@ -124,7 +125,7 @@ func (h *head) upgrades() bool {
 	return len(h.header.Values("Upgrade")) > 0 || slices.Contains(connectionOptions(h.header), "upgrade")
 }
 
-// request returns the request that goes to the server.
+// request returns the request for the server, without the headers of deleteHopHeaders.
 func (h *head) request(ctx context.Context, t target, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, h.method, t.url.String(), nil)
 	if err != nil {
@@ -143,8 +144,8 @@ func (h *head) request(ctx context.Context, t target, body io.Reader) (*http.Req
 	return req, nil
 }
 
-// deleteHopHeaders removes the headers that concern one connection only, and the ones
-// that the sender of a message has to set itself.
+// deleteHopHeaders removes the headers that concern one connection only, and those that the
+// sender of a message has to set itself.
 func deleteHopHeaders(h http.Header) {
 	options := connectionOptions(h)
 	for name := range h {
@@ -155,7 +156,8 @@ func deleteHopHeaders(h http.Header) {
 	}
 }
 
-// connectionOptions returns the words of the Connection headers, in lower case.
+// connectionOptions returns the words of the Connection headers, in lower case. Without such
+// words it returns one empty word.
 func connectionOptions(h http.Header) []string {
 	options := strings.Split(strings.ToLower(strings.Join(h.Values("Connection"), ",")), ",")
 	for i := range options {

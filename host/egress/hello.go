@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	maxHello             = 64 << 10 // bytes of the first message of a TLS client
+	maxHello             = 64 << 10 // bytes of the first message of a TLS client; a longer one is an error
 	encryptedClientHello = 0xfe0d   // extension that hides the name of the server
 )
 
-// accessDenied is the TLS alert access_denied, in the form before keys are agreed on.
+// accessDenied is the TLS alert access_denied, in the unencrypted form.
 var accessDenied = []byte{21, 3, 1, 0, 2, 2, 49}
 
-// readHello reads the first message of a TLS client. read holds all bytes that it has
-// read.
+// readHello reads the first message of a TLS client. read holds all bytes that were read.
+// hello is nil, with an error, if the message is not that of a TLS client.
 func readHello(r io.Reader) (hello *tls.ClientHelloInfo, read []byte, err error) {
 	heard := &listenOnlyConn{r: io.LimitReader(r, maxHello)}
 	err = tls.Server(heard, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -52,11 +52,11 @@ func checkHello(hello *tls.ClientHelloInfo, host network.Host) error {
 	return nil
 }
 
-// listenOnlyConn is a connection that is read and drops what is written.
+// listenOnlyConn is a connection that reads from r, and drops written bytes.
 type listenOnlyConn struct {
-	net.Conn // nil: no other method is called
+	net.Conn // always nil: only Read and Write are called
 	r        io.Reader
-	read     bytes.Buffer
+	read     bytes.Buffer // all bytes that were read
 }
 
 func (h *listenOnlyConn) Read(p []byte) (int, error) {

@@ -21,8 +21,8 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// parseProxy parses [http[s]://]HOST:PORT. A password is not allowed. An empty text
-// returns nil.
+// parseProxy parses the URL of a proxy, http[s]://HOST[:PORT]; empty: nil. A user name or a
+// path is an error.
 func parseProxy(s string) (*network.Origin, error) {
 	if s == "" {
 		return nil, nil
@@ -38,11 +38,11 @@ func parseProxy(s string) (*network.Origin, error) {
 	return &t.Origin, nil
 }
 
-// maxProxyHead limits the head of a proxy's answer, in bytes.
+// maxProxyHead limits the head of a proxy's answer, in bytes; more are an error.
 const maxProxyHead = 16 << 10
 
-// tunnel asks the proxy for a connection to a host. It uses CONNECT for every protocol: a
-// plain request would have the proxy resolve the name in it.
+// tunnel asks the proxy for a connection to a host. It uses CONNECT for every protocol: with a
+// plain request, the proxy would resolve the name in the request.
 func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Conn, err error) {
 	conn, err := e.dialProxy(ctx)
 	if err != nil {
@@ -83,8 +83,9 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 	return conn, nil
 }
 
-// dialProxy connects to the proxy, and authenticates it if it speaks TLS. Its addresses
-// are not checked: the configuration names it, and it usually is in a private network.
+// dialProxy connects to the proxy. If the proxy speaks TLS, its certificate is checked. The
+// addresses of the proxy are not checked: the configuration names the proxy, and it usually is in
+// a private network.
 func (e *Egress) dialProxy(ctx context.Context) (net.Conn, error) {
 	const up = "check that network.proxy is right, and that the proxy runs"
 	addrs := []netip.Addr{e.proxy.Host.Addr()}
@@ -106,8 +107,8 @@ func (e *Egress) dialProxy(ctx context.Context) (net.Conn, error) {
 	return conn, e.addProxyHint(err, e.proxy.Host.Addr().IsLoopback() && errors.Is(err, syscall.ECONNREFUSED), up)
 }
 
-// addProxyHint adds a hint to an error of the proxy, if it has none. final reports
-// whether the same request would fail again.
+// addProxyHint returns err, an error of the proxy or nil, with a hint if it has none. final is set
+// if the same request would fail again.
 func (e *Egress) addProxyHint(err error, final bool, hint string) error {
 	if f, ok := errors.AsType[*services.Error](err); ok {
 		f.Final, f.Hint = f.Final || final, cmp.Or(f.Hint, hint)
@@ -120,8 +121,7 @@ func (e *Egress) addProxyHint(err error, final bool, hint string) error {
 
 var errNotHTTP = errors.New("its answer is not HTTP")
 
-// connectAnswer reads the head of the proxy's answer and not a byte more: the following
-// bytes belong to the tunnel.
+// connectAnswer reads the head of the proxy's answer only: further bytes belong to the tunnel.
 func connectAnswer(r io.Reader) (status int, err error) {
 	var head []byte
 	for b := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); head = append(head, b[0]) {
@@ -140,8 +140,8 @@ func connectAnswer(r io.Reader) (status int, err error) {
 	return resp.StatusCode, nil
 }
 
-// handshake starts TLS on a connection, and authenticates the host. protocols are offered
-// by ALPN; nil: none.
+// handshake starts TLS on a connection, and checks the certificate of the host. protocols are
+// offered by ALPN; nil: none. If it fails, the connection is closed.
 func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host, protocols []string) (net.Conn, error) {
 	roots, err := e.roots()
 	if err != nil {
@@ -160,7 +160,7 @@ func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host
 	return secured, nil
 }
 
-// shorten cuts a text to maxBytes bytes.
+// shorten cuts a text to maxBytes bytes, and marks the cut.
 func shorten(s string, maxBytes int) string {
 	if len(s) <= maxBytes {
 		return s

@@ -205,8 +205,7 @@ func TestAHostileProxy(t *testing.T) {
 	})
 }
 
-// TestAProxyThatIsNotAuthenticated: such a proxy gets no request, and the program goes
-// on.
+// TestAProxyThatIsNotAuthenticated: such a proxy gets no request, and the program goes on.
 func TestAProxyThatIsNotAuthenticated(t *testing.T) {
 	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	other := newAuthority("another")

@@ -6,8 +6,7 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// redactError returns an error without secrets in its text, because errors of this
-// package quote servers.
+// redactError returns an error without secrets in its text: our errors quote servers.
 func (e *Egress) redactError(err error) error {
 	f, ok := errors.AsType[*services.Error](err)
 	if !ok {

@@ -11,17 +11,16 @@ import (
 // userAgent is sent if a guest sets no User-Agent.
 const userAgent = "stockade"
 
-// Limits for the headers of a guest's request, and for their bytes.
 const (
-	maxHeaders     = 64
-	maxHeaderBytes = 16 << 10
+	maxHeaders     = 64       // headers of a guest's or a command's request; one more is an error
+	maxHeaderBytes = 16 << 10 // bytes of the headers of a guest's request; more are an error
 )
 
 // methods lists the methods that a request may have.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
-// reservedHeaders lists the headers that only the host may set, in lower case: they
-// control the end of a message, its destination, or the connection.
+// reservedHeaders lists headers that only the host may set, in lower case: they control the end of
+// a message, its destination, or the connection.
 var reservedHeaders = []string{
 	"accept-encoding", // the host must bound what it decompresses
 	"connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
@@ -35,7 +34,8 @@ func checkMethod(method string) error {
 	return nil
 }
 
-// headers checks a guest's headers, pairs of name and value, and returns them.
+// headers returns a guest's headers, which are pairs of name and value, or an error if they exceed
+// a limit or one of them is not allowed.
 func headers(pairs [][2]string) (http.Header, error) {
 	out := http.Header{}
 	if len(pairs) > maxHeaders {
@@ -64,7 +64,7 @@ func checkHeader(name, value string) error {
 	return checkField(name, value)
 }
 
-// checkField checks the syntax that every header must have. name is in lower case.
+// checkField returns an error if a header has invalid syntax. name is in lower case.
 func checkField(name, value string) error {
 	if name == "" || strings.Trim(name, tokenCharacters) != "" {
 		return errors.New("its name is not a token")
@@ -77,8 +77,8 @@ func checkField(name, value string) error {
 	return nil
 }
 
-// crossOriginHeaders returns the headers of a request that a redirect to another origin
-// may take along.
+// crossOriginHeaders returns the headers of a request that are kept on a redirect to another host,
+// port or protocol. None of them can hold credentials.
 func crossOriginHeaders(h http.Header) http.Header {
 	out := http.Header{}
 	for _, name := range []string{"Accept", "Accept-Language", "User-Agent"} {
@@ -89,7 +89,8 @@ func crossOriginHeaders(h http.Header) http.Header {
 	return out
 }
 
-// size returns the bytes of a request that a guest can put data into.
+// size returns the number of bytes in the parts of a request that a guest can fill: the URL,
+// the headers and the body.
 func size(t target, h http.Header, body []byte) int64 {
 	n := len(t.url.String()) + len(body)
 	for name, values := range h {

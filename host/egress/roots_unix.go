@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// rootFiles lists the files in which systems keep their certificate authorities, in the
-// order of crypto/x509. That package would also follow SSL_CERT_FILE and SSL_CERT_DIR,
-// which a project can set for the people who work in it.
+// rootFiles lists the files in which systems keep their certificate authorities, in the order of
+// crypto/x509. That package would also read the variables SSL_CERT_FILE and SSL_CERT_DIR, which a
+// project can set for the people who work in it.
 var rootFiles = []string{
 	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Ubuntu, Arch, NixOS
 	"/etc/pki/tls/certs/ca-bundle.crt",                  // Fedora, RHEL 6
@@ -25,7 +25,7 @@ var rootFiles = []string{
 	"/etc/certs/ca-certificates.crt",                    // Solaris 11.2 and later
 }
 
-// systemRoots returns the authorities that the system trusts. Without a file the pool is
+// systemRoots returns the authorities of the first file that exists. If there is none, the pool is
 // empty, and no server is trusted.
 func systemRoots() (*x509.CertPool, error) {
 	pool := x509.NewCertPool()

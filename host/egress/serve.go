@@ -20,31 +20,27 @@ import (
 )
 
 const (
-	// maxConnections limits the connections of a command that are served at once. More wait
-	// in the queue of the listener.
-	maxConnections = 64
-	// maxDrain limits the bytes that are read from a client after its answer: closing the
-	// connection at once could destroy the answer.
+	maxConnections = 64 // connections of a command that are served at once; further ones wait
+	// maxDrain limits the bytes that are read from a client after its answer, and dropped:
+	// closing the connection at once could destroy the answer.
 	maxDrain = 256 << 10
 )
 
-// ServeProxy serves the HTTP proxy of one command, which reaches the hosts of the grant's
-// network through it and nothing else. It accepts connections from l until ctx ends or l
-// is closed, neither of which is an error, and closes l. When it returns, all connections
-// are closed.
+// ServeProxy serves the HTTP proxy of one command, which reaches through it only the hosts of
+// the grant's network. It accepts connections from l until ctx ends or l is closed; neither is
+// an error. When it returns, l and all connections are closed.
 //
-// A client uses CONNECT for https. The tunnel must carry TLS with the decided host, as
-// the name in its first message shows; the proxy cannot read requests within TLS. A rule
-// for tcp allows CONNECT with any protocol inside. Plain http goes request by request, in
+// A client uses CONNECT for https. The tunnel must carry TLS with the decided host, as the
+// name in its first message shows; the proxy cannot read requests within TLS. A rule for tcp
+// allows CONNECT with any protocol inside. Plain http is served request by request, in
 // absolute form or within a CONNECT: one request on each connection, without following
-// redirects, and without switching protocols. A refusal is answered with status 403, with
-// the reason in the status line and as text.
+// redirects, and without switching protocols. A denied request is answered with status 403,
+// with the reason in the status line and as text.
 //
-// Connections and requests count against the grant's limits for requests and for sent
-// bytes, with all bytes that are sent on them. All connections together may receive as
-// much as that many requests could. A connection is closed if its request does not come,
-// or no bytes move, within HTTPTimeout. A whole connection has no time limit other than
-// the command's.
+// Connections and requests count against the grant's limits for requests and for sent bytes,
+// with all bytes that are sent on them. All connections together may receive as much as that
+// many requests could. A connection is closed if its request does not come, or no bytes move,
+// within HTTPTimeout. A whole connection has no time limit other than the command's.
 func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error {
 	defer l.Close()
 	if grant.ExecNetwork() == nil {
@@ -83,9 +79,9 @@ func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Gr
 	}
 }
 
-// ProxyEnv returns the environment variables that point programs to the proxy at addr,
-// HOST:PORT. Some programs read the upper-case names, some the lower-case ones, and node
-// reads them only with NODE_USE_ENV_PROXY.
+// ProxyEnv returns the environment variables that make programs use the proxy at addr,
+// HOST:PORT. Some programs read the upper-case names, some the lower-case ones, and node reads
+// them only with NODE_USE_ENV_PROXY.
 func ProxyEnv(addr string) []string {
 	env := []string{"NO_PROXY=", "no_proxy=", "NODE_USE_ENV_PROXY=1"}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
@@ -98,23 +94,23 @@ func ProxyEnv(addr string) []string {
 type commandProxy struct {
 	e           *Egress
 	grant       policy.Grant
-	patience    time.Duration // limit for the time without any bytes
-	maxReceived int64         // limit for the bytes that the command receives
-	receiveLeft atomic.Int64  // bytes that are left of maxReceived
+	patience    time.Duration // time without any bytes after which a connection is closed
+	maxReceived int64         // limit for the bytes that all connections receive
+	receiveLeft atomic.Int64  // bytes that may still be received, of maxReceived
 }
 
-// relay is one connection of a command, with its connection to a server. The end of its
-// context closes both.
+// relay is one connection of a command to the proxy, with its connection to a server. The end
+// of its context closes both.
 type relay struct {
 	*commandProxy
-	conn     net.Conn
-	r        *bufio.Reader           // of conn
+	conn     net.Conn                // connection of the command
+	r        *bufio.Reader           // reads conn
 	cancel   context.CancelCauseFunc // ends the context
 	idle     *time.Timer             // calls cancel when no bytes have moved for patience
-	d        network.Decision        // the last decision about a host
+	d        network.Decision        // newest decision about a host
 	answered bool                    // set once a status line was sent, after which no error can be reported
 
-	sent, received atomic.Int64
+	sent, received atomic.Int64 // bytes to and from the server
 }
 
 var errIdle = fail(services.Timeout, errors.New("the connection made no progress for too long"))
@@ -176,8 +172,7 @@ func (c *relay) run(ctx context.Context) error {
 	return c.forward(ctx, h, "http://"+target{Origin: o}.authority()+h.target)
 }
 
-// connectTarget parses the HOST:PORT of a CONNECT. The protocol of the result has no
-// meaning.
+// connectTarget parses the HOST:PORT of a CONNECT. The protocol of the result has no meaning.
 func connectTarget(h *head) (network.Origin, error) {
 	o, rest, err := network.ParseOrigin("https://" + h.target)
 	if err == nil && (rest != "" || !strings.HasSuffix(h.target, ":"+strconv.Itoa(int(o.Port)))) {
@@ -189,9 +184,9 @@ func connectTarget(h *head) (network.Origin, error) {
 	return o, err
 }
 
-// decide returns nil if one of the protocols may reach the host; c.d is then the decision
-// for the first such protocol. Otherwise it returns a denial, that of https if it is
-// among the protocols.
+// decide sets c.d to the decision for the first of the protocols that may reach the host. If
+// none may, it returns a denial: that of https if it is among the protocols, else of the last
+// one.
 func (c *relay) decide(o network.Origin, protocols ...network.Protocol) error {
 	for _, p := range protocols {
 		d := c.grant.ExecNetwork().Decide(o.Host.String(), o.Port, p)
@@ -206,7 +201,7 @@ func (c *relay) decide(o network.Origin, protocols ...network.Protocol) error {
 	return fail(services.Denied, c.d.Err())
 }
 
-// open connects to the decided host, and counts the request.
+// open connects to the host of c.d, and counts the request on the grant's account.
 func (c *relay) open(ctx context.Context) (net.Conn, error) {
 	if err := c.grant.TakeRequest(c.d, 0); err != nil {
 		return nil, fail(services.Denied, err)
@@ -219,9 +214,9 @@ func (c *relay) open(ctx context.Context) (net.Conn, error) {
 	return countingConn{conn, c}, nil
 }
 
-// serveConnect opens a tunnel. For https, the client must first send a TLS message for
-// the decided host: a rule for https allows no other protocol, and no other name at the
-// same address.
+// serveConnect serves a tunnel until both sides have ended. For https, the client must first
+// send a TLS message for the decided host: a rule for https allows no other protocol, and no
+// other name at the same address.
 func (c *relay) serveConnect(ctx context.Context) error {
 	server, err := c.open(ctx)
 	if err != nil {
@@ -262,7 +257,7 @@ func (c *relay) accept() error {
 	return err
 }
 
-// copy copies until src ends, and then closes dst for writing.
+// copy copies until src ends, and then closes dst for writing. An error ends the relay.
 func (c *relay) copy(dst net.Conn, src io.Reader) {
 	_, err := io.Copy(dst, src)
 	if err == nil {
@@ -281,7 +276,7 @@ func closeWrite(conn net.Conn) error {
 	return conn.Close()
 }
 
-// forward serves one request of plain http.
+// forward serves one request of plain http. url is its absolute URL.
 func (c *relay) forward(ctx context.Context, h *head, url string) error {
 	t, err := parseTarget(url)
 	if err == nil && t.Protocol != network.HTTP {
@@ -333,8 +328,8 @@ func (c *relay) forward(ctx context.Context, h *head, url string) error {
 	return resp.Write(c.conn)
 }
 
-// refuse answers with the reason. The reason is also in the status line, because many
-// programs show only that of a failed CONNECT.
+// refuse answers with err as text and in the status line: many programs show only the status
+// line of a failed CONNECT.
 func (c *relay) refuse(err error) {
 	status := map[services.Kind]int{services.Denied: http.StatusForbidden, services.Invalid: http.StatusBadRequest, services.Timeout: http.StatusGatewayTimeout}[services.KindOf(err)]
 	if status == 0 {
@@ -361,7 +356,8 @@ func advice(err error) string {
 	return fmt.Sprintf("%s; --allow-net %s would allow it", plain.Error(), denial.AllowRule)
 }
 
-// countingConn is the connection to a server. Its bytes count on the grant's account.
+// countingConn is the connection of a relay to a server. It counts its bytes on the grant's
+// account, and fails once a limit of the grant is exceeded.
 type countingConn struct {
 	net.Conn
 	c *relay

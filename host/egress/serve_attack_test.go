@@ -296,8 +296,7 @@ func TestN19AServerThatChangesTheProtocol(t *testing.T) {
 	}
 }
 
-// TestN11WhatIsBetweenNeighbours: hop-by-hop headers are not passed on, in either
-// direction.
+// TestN11WhatIsBetweenNeighbours: hop-by-hop headers are not passed on, in either direction.
 func TestN11WhatIsBetweenNeighbours(t *testing.T) {
 	var seen http.Header
 	w := newWorld(t, names(map[string][]string{"b.example": {public}}))
@@ -351,8 +350,7 @@ func TestN12AProxiedCommandAndTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestN15DataThatACommandSends: connections, bytes and names count, and the log
-// has them.
+// TestN15DataThatACommandSends: connections, bytes and names count, and the log has them.
 func TestN15DataThatACommandSends(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorld(t, func(string, int) []string { return []string{public} }, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -70,8 +70,7 @@ func caFile(t testing.TB) string {
 	return file
 }
 
-// outside runs a program that finds the proxy only by its environment, and returns its
-// output.
+// outside runs a program that finds the proxy only by its environment, and returns its output.
 func outside(t testing.TB, addr string, argv ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
@@ -82,8 +81,7 @@ func outside(t testing.TB, addr string, argv ...string) (string, error) {
 	return string(out), err
 }
 
-// TestOtherProgramsThroughTheProxy: programs that were not written for the proxy work
-// with it.
+// TestOtherProgramsThroughTheProxy: programs that were not written for the proxy work with it.
 func TestOtherProgramsThroughTheProxy(t *testing.T) {
 	handler := func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/away" {
@@ -230,8 +228,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// A tunnel for tcp carries protocols other than TLS and HTTP, and either side may close
-// first.
+// A tunnel for tcp carries protocols other than TLS and HTTP, and either side may close first.
 func TestATunnelForTCP(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}))
 	w.wires.plug(public+":22", raw(t, func(conn net.Conn) {
@@ -450,8 +447,7 @@ func TestAConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreFew: at the limit, no connection is accepted before another has
-// ended.
+// TestConnectionsAreFew: at the limit, no connection is accepted before another has ended.
 func TestConnectionsAreFew(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "a.example")
 	synctest.Test(t, func(t *testing.T) {

@@ -11,19 +11,18 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
-// maxURLBytes limits a URL, which is a way to send data out.
+// maxURLBytes limits a URL, a way to send data out, in bytes; a longer one is an error.
 const maxURLBytes = 8 << 10
 
-// target is a URL that was parsed once for all purposes: the decided host is also the one
-// that is dialled, authenticated and requested.
+// target is a URL that was parsed once for all purposes: the same host is decided, dialled,
+// authenticated and requested.
 type target struct {
 	network.Origin
 	url *url.URL // parsed URL with the normalized host, and without a fragment
 }
 
-// parseTarget parses http[s]://HOST[:PORT][/...]. It refuses everything that two parsers
-// could read differently: user names, backslashes, white space, control characters,
-// invalid hosts.
+// parseTarget parses http[s]://HOST[:PORT][/...]. It refuses everything that two parsers could
+// read differently: user names, backslashes, white space, control characters, invalid hosts.
 func parseTarget(s string) (target, error) {
 	if len(s) > maxURLBytes {
 		return target{}, fmt.Errorf("URL: it has %d bytes, more than %d", len(s), maxURLBytes)
@@ -52,8 +51,7 @@ func parseURL(s string) (t target, err error) {
 	return t, nil
 }
 
-// checkReference refuses characters that a URL must escape and that some programs
-// misread.
+// checkReference refuses characters that a URL must escape and that some programs misread.
 func checkReference(s string) error {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\\\"<>^`", c) >= 0 {
@@ -63,8 +61,8 @@ func checkReference(s string) error {
 	return nil
 }
 
-// authority returns the host, in brackets if needed, and the port unless it is the
-// protocol's default.
+// authority returns the host, in brackets if it is an IPv6 address, and the port unless it is the
+// default of the protocol.
 func (t target) authority() string {
 	own := t.Protocol == network.HTTP && t.Port == 80 || t.Protocol == network.HTTPS && t.Port == 443
 	switch {
@@ -76,7 +74,8 @@ func (t target) authority() string {
 	return t.Host.String()
 }
 
-// redirect returns the target of a redirect from t to location.
+// redirect returns the target of a redirect from t to location, which may be relative. A redirect
+// from https to http is an error.
 func (t target) redirect(location string) (target, error) {
 	if len(location) > maxURLBytes {
 		return target{}, fmt.Errorf("it has %d bytes, more than %d", len(location), maxURLBytes)

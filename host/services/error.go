@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// Kind is the kind of a failure. The WIT file of the host function has a case of its
-// error for each kind.
+// Kind is the kind of a failure. The WIT file of the host function has a case for each kind.
 type Kind int
 
 // The kinds of failures. The zero value is not a kind.
@@ -18,15 +17,15 @@ const (
 	Denied        // policy, or a budget of the call, forbids it
 	NotFound      // the named program or secret does not exist
 	Invalid       // the request is malformed
-	DNS           // the name could not be resolved
+	DNS           // the name of the host could not be resolved
 	Connect       // nobody answers at the address, or the proxy refuses
 	TLS           // the server could not be authenticated
-	Timeout       // a phase, or the whole request, took too long
+	Timeout       // a phase of a request, or the whole request, took too long
 	TooLarge      // the answer is larger than the limit
 	Protocol      // the answer is not HTTP, or broke off
 )
 
-// Error is the error of a service that did not answer.
+// Error is the error of a service of this package.
 type Error struct {
 	Kind  Kind
 	Limit int64 // limit of a TooLarge, in bytes; otherwise 0
@@ -38,19 +37,19 @@ type Error struct {
 // Remedy returns Hint and Final, for packages that do not import this one.
 func (e *Error) Remedy() (hint string, final bool) { return e.Hint, e.Final }
 
-// Error returns one line of at most 600 characters, because guests and other machines can
-// influence the wrapped text.
+// Error returns the text as one line of at most 600 characters, because guests and other machines
+// can influence the wrapped text. A longer text is cut.
 func (e *Error) Error() string { return oneLine(e.Err.Error()) }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is makes a Denied match fs.ErrPermission, and a Connect syscall.EHOSTUNREACH, for
+// Is makes the kind Denied match fs.ErrPermission, and the kind Connect syscall.EHOSTUNREACH, for
 // packages that do not import this one.
 func (e *Error) Is(target error) bool {
 	return e.Kind == Denied && target == fs.ErrPermission || e.Kind == Connect && target == syscall.EHOSTUNREACH
 }
 
-// Timeout implements net.Error in part.
+// Timeout reports whether the kind is Timeout. It implements net.Error in part.
 func (e *Error) Timeout() bool { return e.Kind == Timeout }
 
 // KindOf returns the kind of an error; 0 if it wraps no [Error].

@@ -1,5 +1,4 @@
-// Package shellword writes text as one word of a command line, to be shown and
-// copied.
+// Package shellword writes text as one word of a command line, to be shown and copied.
 package shellword
 
 import (
@@ -8,9 +7,9 @@ import (
 	"unicode"
 )
 
-// Quote writes s as one word for a POSIX shell. If s holds characters that are hidden or
-// easily mistaken, the word is $'...' in plain ASCII, which bash and zsh read; see
-// [IsPOSIX]. No word can hold a NUL: ok is false then.
+// Quote returns s as one word for a POSIX shell. If s holds characters that are hidden or easily
+// mistaken for others, the word is $'...' in plain ASCII, which bash and zsh read; see [IsPOSIX].
+// ok is false if s holds a NUL, which no word can.
 func Quote(s string) (word string, ok bool) {
 	switch {
 	case strings.Contains(s, "\x00"):
@@ -23,14 +22,14 @@ func Quote(s string) (word string, ok bool) {
 	return "'" + EscapeSingle(s) + "'", true
 }
 
-// IsPOSIX reports whether words of [Quote] in a text work in every POSIX shell.
+// IsPOSIX reports whether all words of [Quote] in a text work in every POSIX shell.
 func IsPOSIX(text string) bool { return !strings.Contains(text, "$'") }
 
-// EscapeSingle escapes s for single quotes, without the quotes.
+// EscapeSingle returns s in the form between single quotes, without the quotes.
 func EscapeSingle(s string) string { return strings.ReplaceAll(s, "'", `'\''`) }
 
-// EscapeANSIC escapes s for $'...', without the quotes. It escapes bytes, not characters,
-// which a shell reads according to its locale.
+// EscapeANSIC returns s in the form between $' and ', without these. It escapes bytes and not
+// characters, which a shell reads according to its locale.
 func EscapeANSIC(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -50,7 +49,7 @@ func EscapeANSIC(s string) string {
 	return b.String()
 }
 
-// obscure reports whether a reader may take the character for another, or not see it.
+// obscure reports whether a reader may mistake a character for another, or not see it.
 func obscure(r rune) bool {
 	if r <= '~' {
 		return r < ' '

@@ -9,35 +9,32 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// File holds the changes that the calls of a session have made to one file, directory or
-// link, taken together. Undoing and making again do not count.
+// File holds the changes that the calls of a session have made to one file, directory or link,
+// taken together. Changes by undoing a turn, or making it again, do not count.
 type File struct {
-	Path string `json:"path"`           // its path after the last change
-	From string `json:"from,omitempty"` // its path before the first change; empty: it did not exist, or was not moved
-	// Status is the result of all changes: created, changed, deleted, moved, or "came and
-	// went".
-	Status string `json:"how"`
-	// Added and Removed count the lines in the diffs of the log.
-	Added   int `json:"added"`
-	Removed int `json:"removed"`
-	Calls   int `json:"calls"` // number of calls with a change of the file
-	// Undone reports whether the changes of these calls are undone: no, partly or yes.
-	Undone string `json:"undone"`
+	Path    string `json:"path"`           // path after the newest change
+	From    string `json:"from,omitempty"` // path before the first change; empty: it was made, or not moved
+	Status  string `json:"how"`            // created, changed, deleted, moved, or "came and went"
+	Added   int    `json:"added"`          // number of added lines in the diffs of the log
+	Removed int    `json:"removed"`        // number of removed lines in the diffs of the log
+	Calls   int    `json:"calls"`          // number of calls with a change of the file
+	Undone  string `json:"undone"`         // yes, partly, no: all, some or none of these calls are undone
 }
 
 // fileTally is a File while its changes are added up.
 type fileTally struct {
 	File
-	existedBefore, existsAfter bool  // before the first change, and after the last
+	existedBefore, existsAfter bool  // whether it exists before the first change, and after the newest
 	moved                      bool  // set if a change has renamed the file
-	undoneCalls                int   // number of its calls that are undone
+	undoneCalls                int   // number of Calls that are undone
 	last                       *call // newest call with a change of the file
 }
 
-// Files lists the files that the calls of a session have changed, in the order of their
-// first change. unrecorded is the number of calls that may have changed more files than
-// the log has: direct changes of commands are not recorded. Changes of interrupted calls
-// count as made, which is not certain. events are the events of the session's log.
+// Files lists the files that the calls of a session have changed, in the order of their first
+// change. unrecorded is the number of calls that may have changed more files than the log has:
+// direct changes of commands are not recorded. Changes of interrupted calls count as made,
+// which is not certain. events are all events of the session's log; a broken chain is an
+// error.
 func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int, err error) {
 	log, err := read(events)
 	if err != nil {
@@ -91,8 +88,8 @@ func Files(events iter.Seq2[session.Event, error]) (files []File, unrecorded int
 	return files, unrecorded, nil
 }
 
-// addChange adds one change of call c to the tallies. byPath finds a tally by its newest
-// path.
+// addChange adds one change of call c to the tallies, and returns them. byPath holds the tallies by
+// their newest path. undone is set if c is undone.
 func addChange(all []*fileTally, byPath map[string]*fileTally, c *call, change session.Change, undone bool) []*fileTally {
 	key := cmp.Or(change.From, change.Path)
 	f := byPath[key]

@@ -26,26 +26,26 @@ import (
 // staging is a plan while it is staged.
 type staging struct {
 	u      *Undoer
-	cwd    string
+	cwd    string // directory for paths in diffs
 	plan   *plan
-	mounts []policy.Mount         // the longest path first
+	mounts []policy.Mount         // sorted: the longest path first
 	masked []string               // paths that are hidden from tools
-	trees  map[string]*stage.Tree // by the mount's path
+	trees  map[string]*stage.Tree // trees that were opened, by the mount's path
 	set    *stage.Set
 
 	conflicts     []conflict // nil: the plan can be committed
-	alreadyUndone bool       // every file is as planned already, so nothing is staged
-	keptDirs      []string   // directories to be removed that hold other files
+	alreadyUndone bool       // set if every file is as planned already, so that nothing is staged
+	keptDirs      []string   // directories that should be removed and stay, because they hold other files
 }
 
-// conflict is a file that has changed since the turn. diff shows this change; empty: it
-// is unknown, or must not be shown.
+// conflict is a file that has changed since the turn. diff shows this change; empty: the
+// change is unknown, or must not be shown.
 type conflict struct {
 	path, reason, diff string
 }
 
-// stage stages a plan. An error, maybe a [refusal], means that it cannot be staged. Files
-// that have changed since are no error, but conflicts of the result.
+// stage stages a plan. An error, maybe a *[refusal], means that it cannot be staged. Files
+// that have changed since the turn are no error, but conflicts of the result.
 func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, p *plan) (_ *staging, err error) {
 	s := &staging{u: u, cwd: cwd, plan: p, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
 	slices.SortFunc(s.mounts, func(a, b policy.Mount) int { return len(b.Host) - len(a.Host) })
@@ -100,15 +100,15 @@ func (s *staging) drop() {
 // place is the place of a file in the tree of a mount.
 type place struct {
 	tree     *stage.Tree
-	dir      *stage.Node // directory of the file; nil: there is none, see whyNoDir
-	n        *stage.Node // the file; nil: there is none
-	name     string
-	dirGone  bool   // set if the directory does not exist
-	whyNoDir string // reason why dir is nil; empty otherwise
+	dir      *stage.Node // directory of the file; nil: see whyNoDir
+	n        *stage.Node // the file; nil: it does not exist
+	name     string      // last part of the path
+	dirGone  bool        // set if the directory does not exist
+	whyNoDir string      // reason why dir is nil; empty otherwise
 }
 
-// find returns the place of a file of the turn, in the mount that shows its path. It
-// follows no link. It refuses a path that tools may not change.
+// find returns the place of a file of the turn, in the mount that shows its path. It follows
+// no link. For a path that tools may not change, it returns a *[refusal].
 func (s *staging) find(f file) (place, error) {
 	no := func(format string, args ...any) (place, error) {
 		return place{}, s.plan.refuse("%q %s", f.path, fmt.Sprintf(format, args...))
@@ -175,8 +175,8 @@ func (s *staging) tree(host string) (*stage.Tree, error) {
 	return tree, err
 }
 
-// describeDifference returns how the file at a place differs from a version of f; empty
-// if it does not differ. v nil: no file.
+// describeDifference describes in a few words how the file at a place differs from v, a
+// version of f; empty: it does not differ. v nil: there was no file.
 func (s *staging) describeDifference(at place, v *session.Version, f file) (string, error) {
 	switch {
 	case v == nil && (at.dirGone || at.dir != nil && at.n == nil):
@@ -225,11 +225,9 @@ func (s *staging) describeDifference(at place, v *session.Version, f file) (stri
 	return mode(), nil
 }
 
-// isFileOrAbsent reports whether a version is a regular file, or nil.
 func isFileOrAbsent(v *session.Version) bool { return v == nil || regular(v) }
 
-// hash returns the size and the hash of a regular file on the host. The commit compares
-// the file once more.
+// hash returns the size and the hash of a regular file now; the commit compares it once more.
 func hash(at place) (size int64, sum [sha256.Size]byte, err error) {
 	r, size, err := open(at)
 	if err != nil {
@@ -240,7 +238,7 @@ func hash(at place) (size int64, sum [sha256.Size]byte, err error) {
 	return size, [sha256.Size]byte(h.Sum(nil)), errors.Join(err, r.Close())
 }
 
-// reader is an open file of a tree.
+// reader is an open file of a tree. Its Close also releases the file in the tree.
 type reader struct{ *stage.File }
 
 func (r reader) Close() error {
@@ -256,8 +254,8 @@ func open(at place) (reader, int64, error) {
 	return reader{f}, info.Size(), nil
 }
 
-// diffSinceTurn returns the difference between a file as the turn has left it and the
-// file now; empty if one of them is unknown or may hold secrets.
+// diffSinceTurn returns the diff from a file after the turn to the file now; empty if one of
+// them is unknown or may hold secrets.
 func (s *staging) diffSinceTurn(ctx context.Context, at place, f file) string {
 	if _, secret := paths.SpecialForRead(paths.Guest(f.path)); secret {
 		return ""
@@ -282,8 +280,9 @@ func (s *staging) diffSinceTurn(ctx context.Context, at place, f file) string {
 	return text
 }
 
-// putBack stages the plan: first it removes the files that the turn has made, from the
-// bottom up, then it restores the others, from the top down.
+// putBack stages the plan: it removes the files that the turn has made, from the bottom up;
+// then it restores the others, from the top down. Files that have changed since the turn
+// become conflicts.
 func (s *staging) putBack(ctx context.Context) error {
 	for _, f := range slices.Backward(s.plan.files) { // sorted by path, so files come after their directory
 		if f.after == nil || f.before != nil && typeOf(f.before) == typeOf(f.after) && typeOf(f.after) != fs.ModeSymlink {
@@ -321,7 +320,7 @@ func (s *staging) putBack(ctx context.Context) error {
 	return nil
 }
 
-// restore stages the version of a file before the turn.
+// restore stages a file as before the turn; a *[refusal] if its content is not stored.
 func (s *staging) restore(ctx context.Context, f file, at place) (err error) {
 	perm := permOf(f.before)
 	switch typeOf(f.before) {
@@ -358,7 +357,7 @@ func (s *staging) restore(ctx context.Context, f file, at place) (err error) {
 	return nil
 }
 
-// maxDiffBytes limits the differences in a result, in bytes.
+// maxDiffBytes limits all diffs in a result together, in bytes. A diff beyond it is left out.
 const maxDiffBytes = 64 << 10
 
 // conflictResult returns the result if files have changed since the turn.

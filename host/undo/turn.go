@@ -18,22 +18,22 @@ import (
 
 // callLog holds the calls of a session, as its log has them.
 type callLog struct {
-	turns   int              // number of the last turn
+	turns   int              // number of the newest turn; 0: none
 	prompts map[int]string   // prompts, by turn
 	calls   []*call          // calls that have run, in their order
 	byID    map[string]*call // all calls, by ID
-	undone  map[int]bool     // turns that are undone now
+	undone  map[int]bool     // set for turns that are undone now
 }
 
 // call is one call of the log.
 type call struct {
-	turn          int
-	summary       string
-	undo          bool // set for a call of this package's tool
-	undoneTurn    int  // turn that it has undone; 0: none, or the turn was made again since
-	wroteDirectly bool // set if a command of it wrote to files directly, which leaves no record
+	turn          int    // number of its turn; 0: a person's call
+	summary       string // one line, for texts
+	undo          bool   // set for a call that undoes a turn or makes it again
+	undoneTurn    int    // turn that the call has undone; 0: none, or the turn was made again since
+	wroteDirectly bool   // set if its command wrote to files directly, which leaves no record
 	changes       []session.Changes
-	bodyDeleted   bool // set if the body of an event with its changes was deleted
+	bodyDeleted   bool // set if the body of its intent or of its changes was deleted from the log
 	outcome       outcome
 }
 
@@ -41,12 +41,12 @@ type call struct {
 type outcome int
 
 const (
-	outcomeUnknown   outcome = iota // no result, or a result that it was interrupted
+	outcomeUnknown   outcome = iota // it has no result, was interrupted, or the host was at fault
 	outcomeCommitted                // its changes are made
 	outcomeFailed                   // it has failed, and its changes are not made
 )
 
-// read reads the log and verifies its chain.
+// read reads the log, and returns a *session.ChainError if the chain of its hashes is broken.
 func read(events iter.Seq2[session.Event, error]) (*callLog, error) {
 	l := &callLog{prompts: map[int]string{}, byID: map[string]*call{}, undone: map[int]bool{}}
 	for e, err := range session.VerifyEach(events) {
@@ -145,23 +145,21 @@ func (l *callLog) lastUndo() *call {
 	return nil
 }
 
-// plan holds the changes that undo a turn, or make it again.
+// plan holds the changes that undo a turn, or make its changes again.
 type plan struct {
-	turn   int
-	redo   bool // makes the turn's changes again
-	prompt string
-	files  []file // sorted by path
-	// hasInterrupted is set if a call was interrupted, so that its changes may be made or
-	// not.
-	hasInterrupted bool
+	turn           int
+	redo           bool   // set if the plan makes the turn's changes again
+	prompt         string // prompt of the turn
+	files          []file // sorted by path
+	hasInterrupted bool   // set if a call of the turn has no known outcome: its changes may be made or not
 }
 
-// file is the planned change of one file, directory or link. A nil version means that
-// there is no file. For a redo, both versions are those around the undoing call.
+// file is the planned change of one file, directory or link. A nil version means that there is
+// no file. For a redo, both versions are those around the undoing call.
 type file struct {
 	path    string
 	before  *session.Version   // version to put back
-	after   *session.Version   // version that must be there now
+	after   *session.Version   // version that must exist now
 	noImage session.NoPreimage // reason why the content of before is not stored; empty: it is stored
 }
 
@@ -183,8 +181,9 @@ func (p *plan) refuse(format string, args ...any) *refusal {
 	return &refusal{p.turn, p.redo, fmt.Sprintf(format, args...)}
 }
 
-// planUndo returns the plan to undo the last turn that has changed something and is not
-// undone; nil if there is none. The changes of interrupted calls count as made.
+// planUndo returns the plan to undo the newest turn that has changed something and is not
+// undone; nil if there is none. Changes of interrupted calls count as made. Its error is a
+// *[refusal].
 func (l *callLog) planUndo() (*plan, error) {
 	for turn := l.turns; turn > 0; turn-- {
 		if l.undone[turn] {
@@ -197,8 +196,8 @@ func (l *callLog) planUndo() (*plan, error) {
 	return nil, nil
 }
 
-// planTurn returns the plan to undo one turn; nil if the turn has changed nothing.
-// interrupted: the changes of interrupted calls count as made.
+// planTurn returns the plan to undo one turn; nil if the turn has changed nothing. interrupted
+// is set if the changes of interrupted calls count as made. Its error is a *[refusal].
 func (l *callLog) planTurn(turn int, interrupted bool) (*plan, error) {
 	var calls []*call
 	for _, c := range l.calls {
@@ -210,7 +209,7 @@ func (l *callLog) planTurn(turn int, interrupted bool) (*plan, error) {
 	return p.collectFiles(calls, interrupted)
 }
 
-// planRedo returns the plan to make the last undone turn again; nil if there is none.
+// planRedo returns the plan to make the last undone turn again; nil: there is none.
 func (l *callLog) planRedo() (*plan, error) {
 	c := l.lastUndo()
 	if c == nil {
@@ -220,8 +219,8 @@ func (l *callLog) planRedo() (*plan, error) {
 	return p.collectFiles([]*call{c}, true)
 }
 
-// collectFiles fills in the files that the calls have changed, and returns the plan; nil
-// if there are none.
+// collectFiles adds the files that the calls have changed, and returns the plan; nil: there
+// are none. interrupted is as in planTurn.
 func (p *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
 	no := func(format string, args ...any) (*plan, error) { return nil, p.refuse(format, args...) }
 	files := map[string]*file{}
@@ -270,7 +269,8 @@ func (p *plan) collectFiles(calls []*call, interrupted bool) (*plan, error) {
 	return p, p.checkContents()
 }
 
-// filesOf returns the effect of the changes of one call on each file, by path.
+// filesOf returns the versions before and after one call of each file that it has changed, by
+// path. The error is that the call has moved a directory.
 func filesOf(changes session.Changes) (map[string]*file, error) {
 	steps := map[string]*file{}
 	at := func(path string) *file {
@@ -317,7 +317,7 @@ func (p *plan) checkContents() error {
 	return p.refuse("the earlier content is not stored for %s", strings.Join(all, ", "))
 }
 
-// maxNamed limits the files that a message names.
+// maxNamed limits the files that a text names; the others are counted.
 const maxNamed = 10
 
 func describeNoImage(why session.NoPreimage) string {
@@ -334,8 +334,7 @@ func describeNoImage(why session.NoPreimage) string {
 	return string(why)
 }
 
-// same reports whether two versions are equal. A regular file without a hash equals no
-// other.
+// same reports whether two versions are equal. A regular file without a hash equals no other.
 func same(a, b *session.Version) bool {
 	switch {
 	case a == nil || b == nil:
@@ -346,14 +345,14 @@ func same(a, b *session.Version) bool {
 	return typeOf(a) != 0 || sameContent(a, b)
 }
 
-// sameContent reports whether both are regular files with the same known content.
+// sameContent reports whether both versions are regular files with the same known hash.
 func sameContent(a, b *session.Version) bool {
 	return regular(a) && regular(b) && a.SHA256 != "" && a.SHA256 == b.SHA256
 }
 
 func regular(v *session.Version) bool { return v != nil && typeOf(v) == 0 }
 
-// typeOf returns the file type of a version; irregular if its mode cannot be parsed.
+// typeOf returns the file type of a version; fs.ModeIrregular if its mode cannot be parsed.
 func typeOf(v *session.Version) fs.FileMode {
 	mode, err := parseMode(v.Mode)
 	if err != nil {
@@ -362,7 +361,7 @@ func typeOf(v *session.Version) fs.FileMode {
 	return mode.Type()
 }
 
-// permOf returns the permission bits of a version; 0 for a link.
+// permOf returns the permission bits of a version; 0 for a link or an invalid mode.
 func permOf(v *session.Version) fs.FileMode {
 	mode, err := parseMode(v.Mode)
 	if err != nil || mode.Type() == fs.ModeSymlink {

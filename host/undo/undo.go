@@ -19,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Undoer stages the undoing of turns of one session.
+// Undoer stages the undoing of turns of one session. It is safe for concurrent use.
 type Undoer struct {
 	store    session.Store
 	session  string
@@ -28,34 +28,32 @@ type Undoer struct {
 	redact   *redact.Redactor
 }
 
-// New returns the undoer of a session, which is safe for concurrent use. stageDir returns
-// the directory of the stage area; empty: changes are staged in memory. budget limits
-// them together with the staged changes of calls; nil: no limit. Differences in files
-// that hold a secret known to redact are not shown; nil: no secrets are known.
+// New returns the undoer of a session. stageDir returns the directory of the stage area;
+// empty: changes are staged in memory. budget limits them together with the staged changes of
+// calls; nil: no limit. Diffs of files with a secret that redact knows are not shown; nil:
+// none is known.
 func New(store session.Store, session string, stageDir func() string, budget *stage.Budget, redact *redact.Redactor) *Undoer {
 	return &Undoer{store: store, session: session, stageDir: stageDir, budget: budget, redact: redact}
 }
 
 // Output is the output of a call that undoes a turn, or makes its changes again.
 type Output struct {
-	Turn   int    `json:"turn"`           // number of that turn
-	Redo   bool   `json:"redo,omitempty"` // the changes were made again
-	Prompt string `json:"prompt"`         // of that turn
-	// Files lists the paths that were put back; empty: all were as before already.
-	Files []string `json:"files"`
-	// KeptDirs lists directories that the turn has made. They stay because they hold
-	// other files now.
-	KeptDirs []string `json:"stays,omitempty"`
+	Turn     int      `json:"turn"`            // number of the turn
+	Redo     bool     `json:"redo,omitempty"`  // set if the changes were made again
+	Prompt   string   `json:"prompt"`          // prompt of the turn
+	Files    []string `json:"files"`           // paths that were put back; empty: all were as before already
+	KeptDirs []string `json:"stays,omitempty"` // directories of the turn that stay, as they hold other files
 }
 
-// Args holds the arguments of a call that undoes.
+// Args holds the arguments of a call that undoes a turn.
 type Args struct {
 	Redo bool `json:"redo,omitempty"` // makes the changes of the last undone turn again
 }
 
-// Undo stages the undoing of the last turn that has changed something and is not undone
-// yet; with Redo, it stages the changes of the last undone turn again. textForModel is
-// the text that the model gets if the changes are made.
+// Undo stages the undoing of the newest turn that has changed something and is not undone yet;
+// with Redo, it stages the changes of the last undone turn again. If this is not possible, it
+// returns a failed result. An error is the host's fault. textForModel is for the model if the
+// changes are made.
 func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (_ tool.Result, _ policy.Staged, textForModel string, err error) {
 	if err := grant.Check(call, ""); err != nil {
 		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
@@ -121,7 +119,7 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 // byHand is the hint for a turn that cannot be undone.
 const byHand = "`stockade session show` lists what the turn has changed; `git diff` may show it, and put it back"
 
-// failed returns a failed result with a reason and a hint; empty: no hint.
+// failed returns a failed result. hint empty: none.
 func failed(code tool.Code, typ tool.ErrorType, why, hint string) tool.Result {
 	r := tool.Failed(code, typ, "nothing is changed: %s", why)
 	if hint != "" {
@@ -138,8 +136,7 @@ func (p *plan) errorResult(err error) tool.Result {
 	return failed(tool.CodeNotKept, tool.IOError, fmt.Sprintf("turn %d: %v", p.turn, err), byHand)
 }
 
-// textForModel returns the text that tells the model about the changed files: its
-// knowledge of them is out of date.
+// textForModel tells the model which files have changed: its knowledge of them is outdated.
 func (p *plan) textForModel() string {
 	var names []string
 	bytes := 0
@@ -164,12 +161,12 @@ func (p *plan) textForModel() string {
 
 // Limits for the file names in the text for the model.
 const (
-	maxTold      = 30      // names
-	maxToldBytes = 8 << 10 // bytes of all names
+	maxTold      = 30      // names; further files are counted
+	maxToldBytes = 8 << 10 // bytes of all names; further files are counted
 )
 
-// content returns the content of a version from the store. It checks the hash, so the
-// content is the recorded one even if the store was changed.
+// content returns the content of a version from the store. It returns session.ErrNoPreimage if
+// the content is not stored, and another error if it does not have the recorded hash.
 func (u *Undoer) content(ctx context.Context, v *session.Version) ([]byte, error) {
 	sum, err := hex.DecodeString(v.SHA256)
 	if err != nil || len(sum) != sha256.Size {
@@ -186,7 +183,7 @@ func (u *Undoer) content(ctx context.Context, v *session.Version) ([]byte, error
 type stagedUndo struct {
 	set     *stage.Set
 	call    tool.Call
-	timeout time.Duration
+	timeout time.Duration // limit for listing the changes, and for the commit
 }
 
 // Changes implements policy.Staged.

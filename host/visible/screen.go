@@ -11,26 +11,25 @@ import (
 )
 
 const (
-	maxRows    = 64  // limits how far up the cursor moves
-	maxColumns = 500 // limits the part of a line that can change
-	maxRight   = 160 // limits how far the cursor moves beyond the end of a row
+	maxRows    = 64  // rows that can still change; one more writes out the topmost
+	maxColumns = 500 // columns of a row that can still change; a row that reaches them is written out
+	maxRight   = 160 // column up to which the cursor moves beyond the end of a row
 )
 
-// A Screen writes the final text of a terminal: what a terminal would show after all the
-// text that is written to the Screen. Overwritten and erased text is left out, and so are
-// colours, titles and links. Tabs, bytes that are not UTF-8, and control characters
-// without an effect on text stay. Lines are not wrapped, and each character has one
-// column. Time is linear in the text, and memory is bounded.
+// A Screen writes the text that a terminal would show after all the text that is written to
+// the Screen. Overwritten and erased text is left out, and so are colours, titles and links.
+// Tabs, bytes that are not UTF-8, and control characters without an effect on text stay. Lines
+// are not wrapped, and each character has one column. It takes linear time and bounded memory.
 type Screen struct {
 	w         io.Writer
 	p         *ansi.Parser
-	rows      []string // the newest rows, which can still change
-	row, col  int      // position of the cursor
-	saved     [2]int   // row and column that the text has saved
-	alternate bool     // the alternate screen is active; its text is left out
+	rows      []string // the newest rows, which can still change; at least one
+	row, col  int      // position of the cursor, from 0
+	saved     [2]int   // row and column of the cursor that the text has saved
+	alternate bool     // set while the alternate screen is active, whose text is left out
 }
 
-// NewScreen returns a screen that writes to w. Errors of w are ignored.
+// NewScreen returns a screen that writes to w, and ignores errors of w.
 func NewScreen(w io.Writer) *Screen {
 	s := &Screen{w: w, p: ansi.NewParser(), rows: make([]string, 1)}
 	s.p.SetDataSize(1) // titles are not needed
@@ -74,7 +73,7 @@ func (s *Screen) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Flush writes the rows of the screen, and empties it.
+// Flush writes the rows that are still on the screen, and empties it.
 func (s *Screen) Flush() {
 	for n := len(s.rows) - 1; n > s.row && s.rows[n] == ""; n-- {
 		s.rows = s.rows[:n]
@@ -121,8 +120,8 @@ func split(row string, col int) (left, right string) {
 	return row + strings.Repeat(" ", col), ""
 }
 
-// do carries out a control character, a CSI sequence, or an ESC sequence. The last byte
-// of an ESC sequence is given as an intermediate byte.
+// do carries out a control character, a CSI sequence, or an ESC sequence. The last byte of an
+// ESC sequence is given as an intermediate byte.
 func (s *Screen) do(cmd ansi.Cmd, params ansi.Params) {
 	what, _, _ := params.Param(0, 0)
 	n, row, col := min(max(what, 1), maxColumns), s.row, s.col

@@ -1,5 +1,5 @@
-// Package visible knows which characters show as themselves, and writes JSON in which
-// every character does. It also renders text as a terminal shows it.
+// Package visible finds hidden characters, which a reader of a text would not see or would take for
+// blanks, and writes JSON without them. It also renders text as a terminal shows it.
 package visible
 
 import (
@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// EscapeJSON returns the same JSON with hidden characters escaped, including the ones
-// that some readers take for the end of a line. Bytes that are not UTF-8 are replaced.
-// White space between values stays.
+// EscapeJSON returns the same JSON with hidden characters escaped, including those that some
+// readers take for the end of a line. Bytes that are not UTF-8 become U+FFFD. Spaces, tabs and line
+// feeds between values stay; there must be no carriage returns.
 func EscapeJSON(data []byte) []byte {
 	if bytes.IndexFunc(data, IsHidden) < 0 {
 		return data
@@ -35,13 +35,13 @@ func EscapeJSON(data []byte) []byte {
 	return out
 }
 
-// IsLine reports whether a text is one line of characters that show as themselves.
+// IsLine reports whether a text is one line without tabs and hidden characters.
 func IsLine(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || IsHidden(r) }) < 0
 }
 
-// IsHidden reports whether a character never shows as itself: it is not printable, or is
-// shown as nothing or as a blank although Unicode calls it printable.
+// IsHidden reports whether a character is hidden: it is not printable, or is shown as nothing or as
+// a blank although Unicode calls it printable. A tab and a line feed are not hidden.
 func IsHidden(r rune) bool {
 	switch r {
 	case '\n', '\t':

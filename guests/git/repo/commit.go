@@ -14,10 +14,10 @@ type CommitNode struct {
 	ID      ID
 	Tree    ID
 	Parents []ID  // empty for the first commit, and for commits at which a shallow clone ends
-	When    int64 // time of the commit, in seconds since 1970
+	When    int64 // time of the committer, in seconds since 1970
 
-	graphPos        uint32   // its position in the commit-graph plus 1; 0: it is not there
-	parentPositions []uint32 // positions of its parents in the commit-graph; nil: it is not there
+	graphPos        uint32   // position in the commit-graph plus 1; 0: it is not there
+	parentPositions []uint32 // positions of the parents in the commit-graph; nil: not there, or no parents
 }
 
 // Commit is a commit.
@@ -25,8 +25,8 @@ type Commit struct {
 	CommitNode
 	Author    Signature
 	Committer Signature
-	Message   string // UTF-8, without blank lines around it
-	Cut       bool   // set if the message was longer
+	Message   string // message in UTF-8, without blank lines around it
+	Cut       bool   // set if the message was cut
 }
 
 // Subject returns the first paragraph of the message as one line.
@@ -42,19 +42,18 @@ func (c *Commit) Subject() string {
 	return strings.Join(words, " ")
 }
 
-// Signature names a person and a time: the author of a commit, its committer, or a
-// tagger.
+// Signature names a person and a time: the author of a commit, its committer, or a tagger.
 type Signature struct {
 	Name, Email string
 	When        time.Time // in the person's time zone
 }
 
 const (
-	maxParents = 1000
-	maxMessage = 64 << 10 // bytes
+	maxParents = 1000     // parents of a commit; one with more is an error
+	maxMessage = 64 << 10 // bytes of a message, which is cut
 )
 
-// Commit reads a commit. The message of a very large one is cut.
+// Commit reads a commit. A message of more than 64 KiB is cut.
 func (r *Repo) Commit(id ID) (*Commit, error) {
 	kind, data, cut, err := r.read(id, maxCut)
 	if err != nil {
@@ -94,8 +93,9 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 	return c, nil
 }
 
-// CommitNode reads the beginning of a commit only, because a history has thousands of
-// commits. It remembers the commits that are not in the commit-graph.
+// CommitNode returns a node from the commit-graph, or else reads only the beginning of the
+// commit, because a history has thousands of commits. It stores nodes that are not in the
+// commit-graph.
 func (r *Repo) CommitNode(id ID) (*CommitNode, error) {
 	if l := r.nodes[id]; l != nil {
 		return l, nil
@@ -112,8 +112,7 @@ func (r *Repo) CommitNode(id ID) (*CommitNode, error) {
 	return l, err
 }
 
-// maxNodes limits the remembered commits, which take 10 MB then.
-const maxNodes = 60_000
+const maxNodes = 60_000 // nodes that are stored, which take 10 MB; further ones are read each time
 
 func (r *Repo) readNode(id ID) (*CommitNode, error) {
 	const usual = 384 // bytes; enough for most commits up to their committer
@@ -151,8 +150,8 @@ func (r *Repo) Parent(l *CommitNode, i int) (*CommitNode, error) {
 	return r.CommitNode(l.Parents[i])
 }
 
-// parseHead parses the tree and the parents of a commit, and returns the rest of its
-// data. ok is false if they are malformed.
+// parseHead parses the tree and the parents in the data of a commit, and returns the rest of
+// the data. ok is false if they are malformed.
 func (r *Repo) parseHead(id ID, data []byte) (l *CommitNode, rest []byte, ok bool) {
 	l = &CommitNode{ID: id}
 	l.Tree, data, ok = cutID(data, "tree ")
@@ -169,8 +168,7 @@ func (r *Repo) parseHead(id ID, data []byte) (l *CommitNode, rest []byte, ok boo
 	return l, data, ok
 }
 
-// cutID cuts a line with a key and an object ID off the data of a commit. ok is false if
-// there is none.
+// cutID cuts a line of a key and an ID off the beginning of data. ok false: there is none.
 func cutID(data []byte, key string) (id ID, rest []byte, ok bool) {
 	end := len(key) + 2*len(id)
 	if len(data) <= end || string(data[:len(key)]) != key || data[end] != '\n' {
@@ -182,7 +180,7 @@ func cutID(data []byte, key string) (id ID, rest []byte, ok bool) {
 	return id, data[end+1:], true
 }
 
-// whenOf returns the time of a signature, in seconds since 1970; 0 if it has none.
+// whenOf returns the time of a signature, in seconds since 1970; 0 if it has no valid one.
 func whenOf(text string) int64 {
 	text = strings.TrimLeft(text[strings.LastIndexByte(text, '>')+1:], " ")
 	end := 0
@@ -197,11 +195,10 @@ func whenOf(text string) int64 {
 	return seconds
 }
 
-// maxDigits limits the digits of a time, in seconds since 1970.
-const maxDigits = 13
+const maxDigits = 13 // digits of a time in seconds since 1970; one with more is not valid
 
-// utf8Of returns text as UTF-8. If it is not, it is read as Latin-1, or its invalid bytes
-// are replaced.
+// utf8Of returns text as UTF-8. If text is no UTF-8, it is read as Latin-1 (latin is set), or
+// its invalid bytes are replaced.
 func utf8Of(text string, latin bool) string {
 	if utf8.ValidString(text) {
 		return text
@@ -240,10 +237,10 @@ func signature(text string) (s Signature) {
 
 // Tag is an annotated tag.
 type Tag struct {
-	Object  ID
+	Object  ID // object that the tag names; it may be a tag, too
 	Name    string
 	Tagger  Signature
-	Message string
+	Message string // message in UTF-8, cut after 64 KiB
 }
 
 func parseTag(id ID, data []byte) (*Tag, error) {

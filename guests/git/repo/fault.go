@@ -46,7 +46,7 @@ func Unsupported(format string, args ...any) error {
 	return tool.Coded(codeUnsupported, tool.Failed(format, args...))
 }
 
-// missing returns the error of an object that was not found, with the likely reason.
+// missing returns the error for an object that was not found, with the likely reason.
 func (r *Repo) missing(id ID) error {
 	err := fmt.Errorf("the object %s is missing", id)
 	switch {

@@ -9,41 +9,42 @@ import (
 	"strings"
 )
 
-// This file reads git's commit-graph, see gitformat-commit-graph(5). It holds the
-// [CommitNode] of most commits, in a form that is read a hundred times faster than
-// objects, and Bloom filters for the paths that each commit changes. It only saves work. A
-// malformed commit-graph is not used; a wrong one is believed, as git does.
+// This file reads git's commit-graph, see gitformat-commit-graph(5). It holds the [CommitNode]
+// of most commits, in a form that is read a hundred times faster than objects, and Bloom
+// filters for the paths that each commit changes. It only saves work. A malformed commit-graph
+// is not used; a wrong one is believed, as git does. A position is the number of a commit,
+// from 0 in the lowest layer.
 
-// graph is one layer of the commit-graph, read in pages. Its chunks are offsets in the
-// file.
+// graph is one layer of the commit-graph, read in pages. Each int64 is an offset in the file.
 type graph struct {
 	f          *pagedFile
-	first      uint32 // position of its first commit: the number of commits in the layers below
-	count      uint32 // number of its commits
+	first      uint32 // position of the first commit: the number of commits in the layers below
+	count      uint32 // number of commits in the layer
 	fan        int64  // table: number of commits up to each first byte of an ID
 	names      int64  // IDs of the commits
 	data       int64  // trees, times and parents of the commits
 	edges      chunk  // parents of commits with more than two
-	filterEnds int64  // ends of the Bloom filters in blooms; 0: there are none
-	blooms     chunk
+	filterEnds int64  // ends of the Bloom filters in blooms; 0: there are no filters
+	blooms     chunk  // Bloom filters of the commits
 	hashes     uint32 // number of bits that a path sets in a filter
 }
 
+// chunk is a part of the file: its offset, and its size in bytes.
 type chunk struct{ at, size int64 }
 
 const (
-	maxGraphs     = 64         // layers
-	graphHeader   = 8          // bytes
+	maxGraphs     = 64         // layers; a longer chain of them is not used
+	graphHeader   = 8          // bytes before the table of chunks
 	graphRow      = 12         // bytes of a row in the table of chunks
 	graphData     = 36         // bytes of a commit in data
 	graphNoParent = 0x70000000 // stands for a missing parent
-	graphMore     = 1 << 31    // flag: more than two parents; in edges: the last parent
+	graphMore     = 1 << 31    // flag of the second parent: there are more; in edges: it is the last one
 	bloomHeader   = 12         // bytes before the filters
-	maxHashes     = 32         // limit for graph.hashes
+	maxHashes     = 32         // limit for graph.hashes; with more, filters are not used
 )
 
-// openGraphs opens the commit-graph at the first call. It opens none for a shallow clone,
-// where commits have fewer parents.
+// openGraphs opens the layers of the commit-graph at the first call. It opens none for a
+// shallow clone, where commits have fewer parents.
 func (r *Repo) openGraphs() {
 	if r.graphsOpened {
 		return
@@ -80,8 +81,7 @@ func (r *Repo) openGraphs() {
 	}
 }
 
-// HasFilters reports whether the repository has a commit-graph with Bloom filters in all
-// layers.
+// HasFilters reports whether there is a commit-graph, with Bloom filters in all layers.
 func (r *Repo) HasFilters() bool {
 	r.openGraphs()
 	for _, g := range r.graphs {
@@ -113,7 +113,8 @@ func (r *Repo) openGraph(name string, below uint8) (*graph, bool) {
 	return g, true
 }
 
-// parse reads the table of chunks. It returns false if the layer cannot be used.
+// parse reads the table of chunks. It returns false if the layer cannot be used, also if it
+// was written for another number of layers below it.
 func (g *graph) parse(below uint8) bool {
 	var head [graphHeader]byte
 	if g.f.read(head[:], 0) != nil || string(head[:6]) != "CGPH\x01\x01" || head[7] != below {
@@ -163,8 +164,7 @@ func (g *graph) be32(at int64) (uint32, bool) {
 	return binary.BigEndian.Uint32(b[:]), err == nil
 }
 
-// layer returns the layer with a position, and the position in this layer; nil: there is
-// none.
+// layer returns the layer that has a position, and the commit's number in it; nil: none.
 func (r *Repo) layer(at uint32) (*graph, int64) {
 	for i := len(r.graphs) - 1; i >= 0; i-- {
 		if g := r.graphs[i]; at >= g.first {
@@ -177,7 +177,7 @@ func (r *Repo) layer(at uint32) (*graph, int64) {
 	return nil, 0
 }
 
-// position returns the position of a commit in the commit-graph.
+// position returns the position of a commit in the commit-graph; false: it is not there.
 func (r *Repo) position(id ID) (uint32, bool) {
 	r.openGraphs()
 	for _, g := range r.graphs {
@@ -203,7 +203,7 @@ func (r *Repo) position(id ID) (uint32, bool) {
 	return 0, false
 }
 
-// nodeAt reads the commit at a position of the commit-graph; nil: the graph is malformed.
+// nodeAt reads the commit at a position; nil: the commit-graph is malformed.
 func (r *Repo) nodeAt(at uint32) *CommitNode {
 	g, i := r.layer(at)
 	if g == nil {
@@ -241,8 +241,7 @@ func (r *Repo) nodeAt(at uint32) *CommitNode {
 	}
 }
 
-// addParent adds the commit at a position as a parent of l. It returns false for a
-// position that does not exist.
+// addParent adds the commit at a position as a parent of l. It returns false if there is none.
 func (r *Repo) addParent(l *CommitNode, at uint32) bool {
 	g, i := r.layer(at)
 	var id ID
@@ -253,8 +252,8 @@ func (r *Repo) addParent(l *CommitNode, at uint32) bool {
 	return true
 }
 
-// KnownUnchanged reports whether a path is known, from a Bloom filter, to be the same in
-// a commit as in its first parent. false: it may differ.
+// KnownUnchanged reports whether a Bloom filter shows that a path is the same in a commit as
+// in its first parent. False: it may differ.
 func (r *Repo) KnownUnchanged(l *CommitNode, path string) bool {
 	if l.graphPos == 0 || len(l.Parents) == 0 || path == "" {
 		return false
@@ -293,7 +292,7 @@ func (r *Repo) KnownUnchanged(l *CommitNode, path string) bool {
 	return false
 }
 
-// bloomKey holds the hashes of the path that was looked up last.
+// bloomKey holds the hashes of the path that was last looked up in a Bloom filter.
 type bloomKey struct {
 	path     string
 	a, b     uint32

@@ -16,20 +16,20 @@ import (
 type Index struct {
 	Entries []IndexEntry          // sorted by path, and by stage
 	MTime   int64                 // modification time of the index file, in nanoseconds
-	trees   map[string]cachedTree // trees that git has noted for directories, by name with a final slash
+	trees   map[string]cachedTree // known trees of directories, by path with a final slash; "": the top
 }
 
-// IndexEntry is a file in the index. MTime, CTime and Size are those of the file when it
-// was added.
+// IndexEntry is a file in the index. MTime, CTime and Size are those of the file when it was
+// added.
 type IndexEntry struct {
 	Path  string
 	Mode  uint32
 	ID    ID
-	MTime int64  // nanoseconds
-	CTime int64  // nanoseconds
-	Size  uint32 // bytes, the low 32 bits
+	MTime int64  // nanoseconds since 1970
+	CTime int64  // nanoseconds since 1970
+	Size  uint32 // low 32 bits of the number of bytes
 	Stage uint8  // 1 to 3 in a conflict, otherwise 0
-	Flags uint8
+	Flags uint8  // AssumeValid, SkipWorktree and IntentToAdd
 }
 
 // Flags of an index entry.
@@ -39,17 +39,18 @@ const (
 	IntentToAdd  = format.IntentToAdd >> 24  // only the name was added
 )
 
+// cachedTree is the tree of a directory that has not changed since it was written.
 type cachedTree struct {
 	id      ID
-	entries int
+	entries int // number of index entries below the directory
 }
 
 const (
-	maxIndex        = 32 << 20 // bytes
-	maxIndexEntries = 300_000
+	maxIndex        = 32 << 20 // bytes of an index; a larger one is an error
+	maxIndexEntries = 300_000  // entries of an index; one with more is an error
 )
 
-// Index reads the index. It is empty if nothing was ever added.
+// Index reads the index of the worktree. It is empty if nothing was ever added.
 func (r *Repo) Index() (*Index, error) {
 	name := filepath.Join(r.GitDir, "index")
 	info, err := os.Stat(name)
@@ -132,8 +133,9 @@ func less(a, b *IndexEntry) bool {
 
 func shorten(s string) string { return s[:min(len(s), 200)] }
 
-// extensions reads the known extensions. An unknown one is an error if its name does not
-// begin with a capital letter: git requires that it be understood.
+// extensions reads the extensions of the index that are known here. An unknown one is an error
+// if its name does not begin with a capital letter: git requires that such a one is
+// understood.
 func (x *Index) extensions(data []byte) error {
 	for {
 		name, body, rest, ok := format.Extension(data)
@@ -173,7 +175,7 @@ func (x *Index) Entry(path string) *IndexEntry {
 	return &x.Entries[i]
 }
 
-// find returns the position of the first entry of a path, or the position to insert it.
+// find returns the position of the first entry of a path, or the position where it would be.
 func (x *Index) find(path string) int {
 	return sort.Search(len(x.Entries), func(i int) bool { return x.Entries[i].Path >= path })
 }
@@ -188,8 +190,8 @@ func (x *Index) Has(path string) bool {
 	return x.Entry(path) != nil || i < len(x.Entries) && strings.HasPrefix(x.Entries[i].Path, below)
 }
 
-// MatchingEntries returns the number of entries from i on that are exactly the tree of a
-// directory; 0: unknown. dir ends in a slash.
+// MatchingEntries returns the number of entries from position i on that are exactly the tree
+// of the directory dir; 0: they differ, or it is not known. dir ends in a slash or is "".
 func (x *Index) MatchingEntries(dir string, tree ID, i int) int {
 	t, ok := x.trees[dir]
 	if !ok || t.id != tree || t.entries <= 0 || i+t.entries > len(x.Entries) {

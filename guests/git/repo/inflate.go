@@ -17,12 +17,12 @@ var (
 	errLonger  = errors.New("it is longer than it says")
 )
 
-// inflater decodes one object after another. It is reused because its tables are large.
+// inflater decodes one object at a time. It is used again because its tables are large.
 type inflater struct {
 	in          *reader
-	bits        uint64 // bits that were read and not used yet, the next one lowest
-	n           uint   // number of these bits
-	out         []byte
+	bits        uint64                   // bits that were read and not used yet, the next one lowest
+	n           uint                     // number of these bits
+	out         []byte                   // decoded data
 	at          int                      // number of bytes written to out
 	ended       bool                     // set at the end of the input
 	lit         *huffman                 // literals and lengths of the current block
@@ -37,20 +37,20 @@ const (
 	maxLit   = 288 // symbols of lit
 	maxDist  = 32  // symbols of dist
 	maxBits  = 15  // bits of a code
-	fastBits = 9   // bits that fast is indexed by
+	fastBits = 9   // bits of a code that fast holds
 )
 
-// huffman decodes symbols: codes of up to fastBits bits by a table, longer ones bit by
-// bit. An entry of a table is symbol<<4 | number of bits.
+// huffman decodes symbols: codes of up to fastBits bits by a table, longer ones bit by bit. An entry
+// of a table is symbol<<4 | number of bits.
 type huffman struct {
-	fast  [1 << fastBits]uint16 // entries by the next bits; 0: the code is longer
+	fast  [1 << fastBits]uint16 // entries, by the next bits of the input; 0: the code is longer
 	mask  uint64                // mask of the bits to look up: no more than the longest code has
 	count [maxBits + 1]uint16   // number of codes, by their bits
 	codes [maxLit]uint16        // all entries, sorted by their number of bits
 }
 
-// build makes the tables from some entries, sorted by symbol. It returns false if their
-// lengths do not form a complete code, or a code of a single symbol.
+// build makes the tables from entries that are sorted by symbol. It returns false if their lengths
+// form neither a complete code nor a code of a single symbol.
 func (h *huffman) build(codes []uint16) bool {
 	h.count = [maxBits + 1]uint16{}
 	for _, c := range codes {
@@ -98,8 +98,7 @@ func (h *huffman) build(codes []uint16) bool {
 	return true
 }
 
-// refill makes sure that there are at least 48 bits. Behind the end of the input they are
-// zero.
+// refill reads until there are at least 48 bits. Bits behind the end of the input are zero.
 func (z *inflater) refill() {
 	for z.n <= 56 {
 		if len(z.in.have) == 0 && (z.ended || z.in.fill() != nil) {
@@ -132,8 +131,7 @@ func (z *inflater) takeBits(n uint) uint32 {
 	return v
 }
 
-// symbol decodes the first symbol of some bits, and returns the number of its bits; 0:
-// there is none.
+// symbol returns the first symbol in some bits, and the number of its bits; 0: there is none.
 func (h *huffman) symbol(next uint64) (sym int, n uint) {
 	if e := h.fast[next&h.mask&(1<<fastBits-1)]; e != 0 {
 		return int(e >> 4), uint(e & 15)
@@ -162,7 +160,7 @@ var (
 	lensOrder  = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15} // order of the code lengths in the head of a block
 )
 
-// inflate fills out with the decoded data, which must have exactly this size. cut: there
+// inflate fills out with the decoded data, which must have exactly this size. cut is set if there
 // may be more data, which is ignored.
 func (z *inflater) inflate(in *reader, out []byte, cut bool) error {
 	z.in, z.bits, z.n, z.ended, z.paddingBits = in, 0, 0, false, 0

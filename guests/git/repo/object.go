@@ -13,18 +13,15 @@ import (
 )
 
 const (
-	// MaxObject limits the objects that are read, in bytes.
-	MaxObject = 8 << 20
-	// maxCut is the size of the beginning that is read of some large objects, in bytes.
-	maxCut = 256 << 10
-	// maxChain limits the deltas between an object and its first base, as in git;
-	// maxChainBytes limits the sum of the objects that they produce, in bytes.
-	maxChain      = 4095
-	maxChainBytes = 256 << 20
+	// MaxObject limits the objects that are read, in bytes; a larger one is an error.
+	MaxObject     = 8 << 20
+	maxCut        = 256 << 10 // bytes of a commit or a tag that are read; the rest is cut
+	maxChain      = 4095      // deltas between an object and its first base, as in git; more are an error
+	maxChainBytes = 256 << 20 // bytes of all objects that these deltas make; more are an error
 )
 
-// Read returns an object of at most [MaxObject] bytes. The caller must not change the
-// bytes, which stay valid.
+// Read returns an object; a larger one than [MaxObject] is an error, see [IsTooLarge]. The
+// caller must not change the bytes, which stay valid.
 func (r *Repo) Read(id ID) (Kind, []byte, error) {
 	kind, data, cut, err := r.read(id, MaxObject)
 	if err == nil && cut {
@@ -37,7 +34,7 @@ func (r *Repo) Read(id ID) (Kind, []byte, error) {
 	return kind, data, err
 }
 
-// ReadAs is Read for an object that must be of a kind.
+// ReadAs is Read for an object that must be of a kind; another kind is an error.
 func (r *Repo) ReadAs(id ID, want Kind) ([]byte, error) {
 	kind, data, err := r.Read(id)
 	if err == nil && kind != want {
@@ -46,8 +43,8 @@ func (r *Repo) ReadAs(id ID, want Kind) ([]byte, error) {
 	return data, err
 }
 
-// read returns an object of at most maxBytes bytes. Of a larger one that is not a delta
-// it returns the beginning, and cut; a larger delta is an error.
+// read returns an object. If it has more than maxBytes bytes, read returns the first maxBytes
+// of them and cut; or an error if it is stored as a delta; or all of a cached one.
 func (r *Repo) read(id ID, maxBytes int) (kind Kind, data []byte, cut bool, err error) {
 	if err := r.Check(); err != nil {
 		return 0, nil, false, err
@@ -66,8 +63,8 @@ func (r *Repo) read(id ID, maxBytes int) (kind Kind, data []byte, cut bool, err 
 	return kind, data, cut, looseErr
 }
 
-// unpack reads an object of a pack, with the objects that it is a delta of. maxBytes limits
-// it as in read.
+// unpack reads the object at an offset of a pack, with the objects of which it is a delta.
+// maxBytes limits each of them as in read.
 func (r *Repo) unpack(p *pack, off int64, maxBytes int) (kind Kind, data []byte, cut bool, err error) {
 	type step struct {
 		p       *pack
@@ -185,11 +182,9 @@ func (r *Repo) Size(id ID) (uint64, error) {
 	return size, nil
 }
 
-// usualDelta is the minimum capacity of the buffer for deltas, in bytes.
-const usualDelta = 16 << 10
+const usualDelta = 16 << 10 // minimum capacity of the buffer for deltas, in bytes
 
-// inflate fills data from a pack at an offset. cut: there may be more data, which is
-// ignored.
+// inflate fills data from an offset of a pack. cut is as in inflater.inflate.
 func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
 	r.Spend(workObject + len(data)/inflatedPerUnit)
 	if err := r.inflater.inflate(&reader{f: p.pack, off: at}, data, cut); err != nil {
@@ -198,9 +193,7 @@ func (r *Repo) inflate(p *pack, at int64, data []byte, cut bool) error {
 	return nil
 }
 
-// maxLooseHeader limits the header of a loose object, in bytes: the longest kind with the
-// longest size.
-const maxLooseHeader = 32
+const maxLooseHeader = 32 // bytes of the header of a loose object: the longest kind with the longest size
 
 func (r *Repo) openLoose(id ID) (f *pagedFile, err error) {
 	name := id.String()
@@ -232,8 +225,8 @@ func (r *Repo) readLoose(id ID, maxBytes int) (Kind, []byte, bool, error) {
 	return kind, data[begin:], cut, nil
 }
 
-// looseHeader reads the header of a loose object: its kind, its size, and the offset of
-// its content.
+// looseHeader reads the header of a loose object: its kind, its size, and the offset begin of
+// its content in the decoded data.
 func (r *Repo) looseHeader(f *pagedFile) (kind Kind, size uint64, begin int, err error) {
 	head := make([]byte, maxLooseHeader)
 	if r.inflater.inflate(&reader{f: f}, head, true) != nil {
@@ -247,7 +240,7 @@ func (r *Repo) looseHeader(f *pagedFile) (kind Kind, size uint64, begin int, err
 }
 
 const (
-	maxCache       = 8 << 20 // bytes of all objects
+	maxCache       = 8 << 20 // bytes of all cached objects; beyond, those not used lately are dropped
 	maxCacheObject = 1 << 20 // bytes of one object; a larger one is not cached
 )
 
@@ -255,7 +248,7 @@ const (
 type cache struct {
 	objects map[packOffset]*cached
 	queue   []*cached // all objects; the first one is dropped next, unless used is set
-	size    int
+	size    int       // bytes of all objects, with an overhead for each
 }
 
 type packOffset struct {
@@ -303,8 +296,7 @@ func (c *cache) put(p *pack, off int64, kind Kind, data []byte) {
 	}
 }
 
-// readDir lists a directory in no order. It stops after maxEntries, more than any normal
-// directory has.
+// readDir lists a directory in no order, up to maxEntries entries.
 func readDir(name string) ([]fs.DirEntry, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -318,7 +310,7 @@ func readDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-const maxEntries = 50_000
+const maxEntries = 50_000 // entries of a directory that are listed: more than normal directories have
 
 // Kind returns the kind of an object.
 func (r *Repo) Kind(id ID) (Kind, error) {

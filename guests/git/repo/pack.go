@@ -14,8 +14,8 @@ type pack struct {
 	name    string // path without .pack
 	idx     *pagedFile
 	pack    *pagedFile
-	fan     [256]uint32 // by a byte: number of objects whose ID begins with it, or with a lower one
-	openErr error       // error of open; nil: the pack can be used
+	fan     [256]uint32 // number of objects whose ID begins with a byte or a lower one, by the byte
+	openErr error       // error of open; nil: open has not failed
 }
 
 func (p *pack) close() {
@@ -33,7 +33,7 @@ const (
 	packHeader = 12
 )
 
-// open opens both files at the first call, and then returns the same error each time.
+// open opens both files at the first call. Each further call returns the same error.
 func (p *pack) open(pages *pages) error {
 	if p.idx != nil || p.openErr != nil {
 		return p.openErr
@@ -73,14 +73,13 @@ func (p *pack) open(pages *pages) error {
 
 func (p *pack) count() int { return int(p.fan[255]) }
 
-// id returns the ID of object number i, in the order of IDs.
+// id returns the ID of object number i, from 0, in the order of IDs.
 func (p *pack) id(i int) (id ID, err error) {
 	err = p.idx.read(id[:], idxFan+int64(i)*int64(len(id)))
 	return id, err
 }
 
-// search returns the number of the first ID that is not less than id, and whether it
-// equals id.
+// search returns the number of the first ID that is not less than id, and whether it is id.
 func (p *pack) search(id ID) (i int, found bool, err error) {
 	low := 0
 	if id[0] > 0 {
@@ -120,7 +119,7 @@ func (p *pack) search(id ID) (i int, found bool, err error) {
 	return low, false, nil
 }
 
-// find returns the offset of an object in the pack.
+// find returns the offset of an object in the pack. found false: the pack lacks it.
 func (p *pack) find(id ID) (off int64, found bool, err error) {
 	i, found, err := p.search(id)
 	if found {
@@ -152,9 +151,9 @@ func (p *pack) offset(i int) (int64, error) {
 // entry is the header of an object in a pack.
 type entry struct {
 	kind Kind
-	size uint64 // size of the inflated data
-	at   int64  // offset of the data
-	base int64  // offset of the base, if kind is OffsetDelta
+	size uint64 // bytes of the inflated data
+	at   int64  // offset of the data in the pack
+	base int64  // offset of the base in the pack, if kind is OffsetDelta
 	name ID     // ID of the base, if kind is RefDelta
 }
 
@@ -173,7 +172,7 @@ func (p *pack) entry(off int64) (e entry, err error) {
 	return e, nil
 }
 
-const maxPacks = 2000
+const maxPacks = 2000 // packs of a repository; more are an error
 
 // listPacks lists the packs in all directories of objects, at the first call.
 func (r *Repo) listPacks() error {
@@ -200,9 +199,9 @@ func (r *Repo) listPacks() error {
 	return nil
 }
 
-// findPacked returns the pack and the offset of an object; nil: no pack has it. It
-// searches first the pack of the last object. A pack that cannot be read is an error only
-// if no other has the object.
+// findPacked returns the pack and the offset of an object; nil: no pack has it. It searches
+// first the pack in which it found the previous object. A pack that cannot be opened is an
+// error only if no other pack has the object.
 func (r *Repo) findPacked(id ID) (*pack, int64, error) {
 	if err := r.listPacks(); err != nil {
 		return nil, 0, err

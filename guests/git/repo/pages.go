@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	pageBytes = 8 << 10
-	maxPages  = 512 // 4 MiB in all
+	pageBytes = 8 << 10 // bytes of a page
+	maxPages  = 512     // cached pages, 4 MiB in all; beyond, those not used lately are dropped
 )
 
-// pages reads files in pages, and caches the pages that were used last.
+// pages reads files in pages, and caches the pages that were used lately.
 type pages struct {
 	list []page
 	at   map[pageKey]int // positions in list
@@ -23,12 +23,11 @@ type pageKey struct {
 	number int64
 }
 
-// page is a cached page. used is set when it is read, and cleared when free passes it
-// over.
+// page is a cached page.
 type page struct {
 	pageKey
 	data []byte
-	used bool
+	used bool // set when the page is read; cleared when free passes it over
 }
 
 // pagedFile is a file that is read in pages.
@@ -36,7 +35,7 @@ type pagedFile struct {
 	f     *os.File
 	size  int64
 	pages *pages
-	last  int // position of its last page in pages.list
+	last  int // position in pages.list of the page of this file that was read last
 }
 
 func (p *pages) open(name string) (*pagedFile, error) {
@@ -55,8 +54,8 @@ func (p *pages) open(name string) (*pagedFile, error) {
 	return &pagedFile{f: f, size: info.Size(), pages: p}, nil
 }
 
-// pageFrom returns the rest of a page from an offset of the file on: at least one byte,
-// valid until the next call.
+// pageFrom returns the rest of a page from an offset of the file on: at least one byte. The bytes are
+// valid until the next call for any file of f.pages.
 func (f *pagedFile) pageFrom(off int64) ([]byte, error) {
 	if off < 0 || off >= f.size {
 		return nil, io.ErrUnexpectedEOF
@@ -89,8 +88,8 @@ func (f *pagedFile) pageFrom(off int64) ([]byte, error) {
 	return p.list[i].data[off%pageBytes:], nil
 }
 
-// free takes a page that was not used lately out of the cache, and returns its position.
-// It returns false if the cache may still grow.
+// free takes a page that was not used lately out of the cache, and returns its position in list. It
+// returns false if the cache may still grow.
 func (p *pages) free() (int, bool) {
 	if len(p.list) < maxPages {
 		return 0, false
@@ -105,7 +104,7 @@ func (p *pages) free() (int, bool) {
 	return i, true
 }
 
-// read fills buf from an offset of the file on.
+// read fills buf with the bytes from an offset of the file on.
 func (f *pagedFile) read(buf []byte, off int64) error {
 	for len(buf) > 0 {
 		have, err := f.pageFrom(off)
@@ -118,11 +117,11 @@ func (f *pagedFile) read(buf []byte, off int64) error {
 	return nil
 }
 
-// reader reads a file from an offset on. Nothing else may read pages at the same time.
+// reader reads a file from an offset on. Until it is done, nothing else may read pages.
 type reader struct {
 	f    *pagedFile
-	off  int64
-	have []byte
+	off  int64  // offset of the bytes behind have
+	have []byte // bytes that were read and not used yet
 }
 
 // fill reads the next bytes into have.

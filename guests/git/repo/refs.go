@@ -21,7 +21,7 @@ type Ref struct {
 // Head is the content of HEAD.
 type Head struct {
 	Branch string // refs/heads/NAME; "": HEAD is detached
-	ID     ID     // zero: the branch has no commits
+	ID     ID     // commit of HEAD; zero: the branch has no commits
 }
 
 // Head reads HEAD.
@@ -36,12 +36,10 @@ func (r *Repo) Head() (Head, error) {
 	return Head{branch, id}, err
 }
 
-// maxSymbolic limits a chain of symbolic references, as in git.
-const maxSymbolic = 5
+const maxSymbolic = 5 // symbolic references in a chain, as in git; more are an error
 
-// ref resolves a reference. last is the name of the last reference in a chain of symbolic
-// ones, even if that reference does not exist, which is fs.ErrNotExist; "": name is not
-// symbolic.
+// ref resolves a reference to an ID. If name is symbolic, last is the name of the final
+// reference, otherwise "". If that reference does not exist, the error is fs.ErrNotExist.
 func (r *Repo) ref(name string) (id ID, last string, err error) {
 	for range maxSymbolic + 1 {
 		text, err := r.readRef(name)
@@ -127,13 +125,13 @@ func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 }
 
 const (
-	// MaxRefs limits the references that are listed.
+	// MaxRefs limits the references that are listed; further ones are left out.
 	MaxRefs     = 10_000
-	maxRefDepth = 16
+	maxRefDepth = 16 // levels of directories of references; deeper ones are not listed
 )
 
-// Refs lists the references below a name such as refs/heads/, sorted. more reports
-// whether there are more than [MaxRefs].
+// Refs lists the references below a name such as refs/heads/, sorted. more is set if some are
+// left out.
 func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	found := map[string]ID{}
 	err = r.packedRefs(func(name, id string) bool {

@@ -5,9 +5,8 @@
 // Every file may be hostile. Sizes are checked before memory is allocated, chains and
 // depths are limited, and packs are read in pages: the module may run in 64 MiB.
 //
-// Words: the git directory is git's $GIT_DIR. The common directory is shared by all
-// worktrees of a repository, and usually is the git directory. An ID is the SHA-1 of an
-// object.
+// Words: the git directory is git's $GIT_DIR. The common directory is shared by all worktrees
+// of a repository, and usually is the git directory. An ID is the SHA-1 of an object.
 package repo
 
 import (
@@ -61,38 +60,36 @@ func parseID(s string) (id ID, ok bool) {
 
 // Repo is an open repository. It is used by one goroutine.
 type Repo struct {
-	GitDir     string
-	CommonDir  string
+	GitDir     string // git's $GIT_DIR
+	CommonDir  string // directory that all worktrees share
 	Worktree   string // top directory of the files; "": the repository is bare
 	OpenedPath string // path given to Open, relative to Worktree or the bare repository
 
-	cancelled      func() error // returns an error once the call must end; nil: it never must
+	cancelled      func() error // returns an error once the call must end; nil: nothing ends it
 	spent          int          // units of work so far, see [MaxWork]
-	workLimit      int          // limit for spent
+	workLimit      int          // units of work above which Check returns an error
 	pages          pages
 	cache          cache
 	inflater       inflater
 	delta          []byte   // reused buffer for a delta
-	objects        []string // directories of objects, its own first
-	packs          []*pack
+	objects        []string // directories of objects: that of the repository, then alternates
+	packs          []*pack  // packs in objects, the one used last first
 	graphs         []*graph // layers of the commit-graph, the lowest first
-	graphsOpened   bool     // openGraphs was called
+	graphsOpened   bool     // set if no commit-graph remains to be opened: openGraphs or Tips was called
 	bloom          bloomKey
-	nodes          map[ID]*CommitNode // commits that are not in the commit-graph
-	packsListed    bool               // listPacks was called
-	lostAlternates []string           // alternates that do not exist or are not granted
-	partialClone   bool               // some objects are only at the remote
-	shallow        map[ID]bool        // commits at which a shallow clone ends; empty: it is not shallow
-	lookups        map[lookupKey]Entry
-	loose          map[byte][]ID // by first byte: IDs of the loose objects, once listed
+	nodes          map[ID]*CommitNode  // nodes that are not in the commit-graph
+	packsListed    bool                // set once listPacks was called
+	lostAlternates []string            // alternates that do not exist or are not granted
+	partialClone   bool                // set if some objects are only at the remote
+	shallow        map[ID]bool         // commits at which a shallow clone ends; empty: it is not shallow
+	lookups        map[lookupKey]Entry // results of lookup; a zero entry: the tree lacks the name
+	loose          map[byte][]ID       // IDs of the loose objects, by first byte, once listed
 }
 
-// maxAbove limits the directories above a path that are searched for a repository.
-const maxAbove = 256
+const maxAbove = 256 // directories, from a path upwards, that are searched for a repository
 
-// Open opens the repository that holds a path, which must be absolute and clean and need
-// not exist. check is called from time to time; its error ends the call. nil: nothing
-// ends it.
+// Open opens the repository that holds a path, which must be absolute and clean and need not
+// exist. check is called from time to time; its error ends the call. Nil: nothing ends it.
 func Open(path string, check func() error) (*Repo, error) {
 	dir := path
 	for range maxAbove {
@@ -147,7 +144,7 @@ func openAt(dir string, check func() error) (*Repo, error) {
 	return nil, nil
 }
 
-// isRepository reports whether dir is a git directory, by git's rule. The one of a linked
+// isRepository reports whether dir is a git directory, by git's rule. That of a linked
 // worktree has its objects elsewhere.
 func isRepository(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
@@ -166,9 +163,9 @@ func isDir(name string) bool {
 }
 
 const (
-	maxPointerFile = 4 << 10  // bytes of a file that names another, or holds a reference
-	maxShallow     = 1 << 20  // bytes of the list of commits at which a shallow clone ends
-	maxPackedRefs  = 64 << 20 // bytes of the packed references, which are never in memory as a whole
+	maxPointerFile = 4 << 10  // bytes of a file that names others; a longer one is not read
+	maxShallow     = 1 << 20  // bytes of the list of commits at which a shallow clone ends; more are an error
+	maxPackedRefs  = 64 << 20 // bytes of the packed references, read line by line; more are an error
 )
 
 func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
@@ -207,8 +204,8 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 	return r, nil
 }
 
-// realPath returns an absolute, clean path with symbolic links resolved. Links above the
-// granted directories cannot be seen, and stay.
+// realPath returns an absolute, clean path with symbolic links resolved, at most 40. Links
+// above the granted directories cannot be seen, and stay.
 func realPath(path string) string {
 	left := 40 // links that may still be followed
 	for at := 1; at < len(path) && left > 0; {
@@ -238,11 +235,10 @@ func (r *Repo) Close() {
 	r.dropGraphs()
 }
 
-// maxAlternates limits the directories of objects.
-const maxAlternates = 32
+const maxAlternates = 32 // directories of objects; further ones are ignored
 
-// addAlternates adds the directories of objects/info/alternates that exist. A directory
-// that is not granted does not exist for the module.
+// addAlternates adds the directories of objects in objects/info/alternates, from which the
+// repository borrows objects, if they exist and are granted.
 func (r *Repo) addAlternates() {
 	for i := 0; i < len(r.objects); i++ {
 		text, err := readSmall(filepath.Join(r.objects[i], "info", "alternates"), maxPointerFile)
@@ -269,7 +265,7 @@ func (r *Repo) addAlternates() {
 	}
 }
 
-// readSmall reads a regular file of at most maxBytes bytes. A longer one is errTooLong.
+// readSmall reads a regular file. For one of more than maxBytes bytes it returns errTooLong.
 func readSmall(name string, maxBytes int) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

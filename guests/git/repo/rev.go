@@ -15,8 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Rev resolves a revision, see gitrevisions(7): a reference, the beginning of an ID, both
-// with ~N, ^N and ^{KIND}, and REV:PATH.
+// Rev resolves a revision to an ID, see gitrevisions(7): a reference, the beginning of an ID,
+// both with ~N, ^N and ^{KIND}, and REV:PATH.
 func (r *Repo) Rev(rev string) (ID, error) {
 	name, path, hasPath := strings.Cut(rev, ":")
 	if hasPath {
@@ -46,11 +46,9 @@ func (r *Repo) Rev(rev string) (ID, error) {
 	return id, err
 }
 
-// maxSteps limits the N of ~N.
-const maxSteps = 100_000
+const maxSteps = 100_000 // limit for the N of ~N; a larger one is an error
 
-// step resolves the first ~N, ^N or ^{KIND} of steps, and returns the others. rev is for
-// errors.
+// step applies the first ~N, ^N or ^{KIND} of steps to id, and returns the others.
 func (r *Repo) step(rev string, id ID, steps string) (ID, string, error) {
 	op := steps[0]
 	if steps = steps[1:]; op == '^' && strings.HasPrefix(steps, "{") {
@@ -100,8 +98,7 @@ func (r *Repo) step(rev string, id ID, steps string) (ID, string, error) {
 	return c.ID, steps, nil
 }
 
-// shallowHint returns the end of an error about a missing parent; "" unless the clone is
-// shallow.
+// shallowHint returns the end of an error about a missing parent; "": nothing to add.
 func (r *Repo) shallowHint() string {
 	if r.Shallow() {
 		return "; the clone is shallow, and history ends there"
@@ -124,11 +121,10 @@ func (r *Repo) CommitOf(rev string) (*Commit, error) {
 	return r.Commit(id)
 }
 
-// maxTags limits the tags of tags that are followed.
-const maxTags = 10
+const maxTags = 10 // tags of tags that are followed; more are an error
 
-// peel follows tags, and a commit to its tree, until the object is of the kind to. "":
-// until it is no tag.
+// peel follows tags, and a commit to its tree, until the object is of the kind to; "": until
+// it is no tag. It returns an error if this does not lead to such an object.
 func (r *Repo) peel(rev string, id ID, to string) (ID, error) {
 	for range maxTags {
 		kind, data, _, err := r.read(id, maxCut)
@@ -173,7 +169,8 @@ func (r *Repo) inTree(rev string, id ID, path string) (ID, error) {
 	return e.ID, err
 }
 
-// resolveName resolves the name of a reference, or an ID or its beginning.
+// resolveName resolves the name of a reference, or an ID or its beginning. If there is none,
+// it returns an *[UnknownError].
 func (r *Repo) resolveName(name string) (ID, error) {
 	if name == "@" || name == "" {
 		name = "HEAD"
@@ -223,13 +220,12 @@ func (e *UnknownError) Error() string { return e.err.Error() }
 // Unwrap returns the error with its code.
 func (e *UnknownError) Unwrap() error { return e.err }
 
-// isRootRef reports whether name is a reference outside of refs/, such as ORIG_HEAD.
+// isRootRef reports whether name looks like a reference outside of refs/, as ORIG_HEAD does.
 func isRootRef(name string) bool {
 	return strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
-// minAbbreviated is the minimum number of digits of an abbreviated ID, as in git.
-const minAbbreviated = 4
+const minAbbreviated = 4 // minimum number of digits of an abbreviated ID, as in git
 
 func (r *Repo) abbreviated(name string) (id ID, found bool, err error) {
 	name = strings.ToLower(name)
@@ -260,11 +256,9 @@ func (r *Repo) abbreviated(name string) (id ID, found bool, err error) {
 	return all[0], true, nil
 }
 
-// maxAmbiguous limits the objects that are compared for one abbreviated ID.
-const maxAmbiguous = 100
+const maxAmbiguous = 100 // objects that are compared for one abbreviated ID; more are an error
 
-// idsWithPrefix lists the objects whose IDs begin with digits, sorted. It stops soon
-// after maxAmbiguous.
+// idsWithPrefix lists the IDs that begin with digits, sorted: all, or more than maxAmbiguous.
 func (r *Repo) idsWithPrefix(digits string) (all []ID, err error) {
 	var low ID
 	padded := digits + strings.Repeat("0", 40-len(digits))
@@ -321,8 +315,7 @@ func (r *Repo) looseIn(first byte) []ID {
 	return ids
 }
 
-// Short returns an abbreviated ID with as many digits as git prints: enough to be unique,
-// and more in a large repository.
+// Short returns an abbreviated ID with as many digits as git prints, which make it unique.
 func (r *Repo) Short(id ID) string {
 	digits := 7
 	if r.listPacks() == nil {

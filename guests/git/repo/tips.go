@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// Tips lists the objects from which the history can be reached: refs are those of
-// references and of HEAD and similar files in all worktrees, logged those in reflogs. all
-// is false if there may be others. From then on no commit-graph is used, because a
-// commit-graph could claim another tree for a commit.
+// Tips lists the objects that lead to the whole history: refs are those of references and of
+// HEAD and similar files in all worktrees, logged those in reflogs. all is false if there may
+// be others. Then no commit-graph is used any more: it could claim another tree for a commit.
 func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 	r.dropGraphs()
 	r.graphsOpened = true
@@ -86,8 +85,7 @@ func gitDirs(common string) ([]string, error) {
 	return dirs, err
 }
 
-// ObjectGitDirs returns the git directories whose objects the repository uses, its own
-// first.
+// ObjectGitDirs returns the git directories whose objects the repository uses, its own first.
 func (r *Repo) ObjectGitDirs() []string {
 	dirs := slices.Clone(r.objects)
 	for i, objects := range dirs {
@@ -96,9 +94,9 @@ func (r *Repo) ObjectGitDirs() []string {
 	return dirs
 }
 
-// Indexes yields the indexes of all worktrees of the repositories in
-// [Repo.ObjectGitDirs]. An index that cannot be read is empty, and comes with an error.
-// own is the index of this worktree if it was read before; nil: it is read.
+// Indexes yields the indexes of all worktrees of the repositories in [Repo.ObjectGitDirs]. An
+// index that cannot be read is empty, and comes with an error. own is the index of this
+// worktree if it was read before; nil: it is read.
 func (r *Repo) Indexes(own *Index) iter.Seq2[*Index, error] {
 	return func(yield func(*Index, error) bool) {
 		for _, common := range r.ObjectGitDirs() {

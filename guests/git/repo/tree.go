@@ -50,8 +50,7 @@ func (r *Repo) Tree(id ID) ([]Entry, error) {
 	return out, nil
 }
 
-// normalizeMode reduces the permissions of a mode to those that git writes. It returns
-// false for a type that git does not know.
+// normalizeMode reduces a mode to one that git writes. It returns false for an unknown type.
 func normalizeMode(mode *uint32) bool {
 	switch Type(*mode) {
 	case ModeTree, ModeLink, ModeGitlink:
@@ -68,17 +67,16 @@ func normalizeMode(mode *uint32) bool {
 	return true
 }
 
-// lookupKey is a name in a tree that Lookup has looked up. Most commits leave the
-// directories of a path unchanged, so the result is used again.
+// lookupKey is a name in a tree that Lookup has looked up. Most commits leave the directories of a
+// path unchanged, so the result is used again.
 type lookupKey struct {
 	tree ID
 	name string
 }
 
-// maxLookups limits the results that are remembered.
-const maxLookups = 1000
+const maxLookups = 1000 // stored results of lookup; one more clears them
 
-// lookup finds a name in the data of a tree; zero: there is none. It parses only the
+// lookup returns the entry with a name in the data of a tree; zero: there is none. It parses only the
 // matching entry, because a walk can spend most of its time here.
 func (r *Repo) lookup(tree ID, data []byte, part string) (Entry, error) {
 	all := len(data)
@@ -113,7 +111,7 @@ func (r *Repo) lookup(tree ID, data []byte, part string) (Entry, error) {
 	return Entry{}, Corrupt("the tree %s has an entry that is not one", tree)
 }
 
-// Lookup finds the entry at a path of a tree.
+// Lookup returns the entry at a path of a tree; found is false if there is none.
 func (r *Repo) Lookup(tree ID, path string) (e Entry, found bool, err error) {
 	e = Entry{Mode: ModeTree, ID: tree}
 	for part := range strings.SplitSeq(path, "/") {

@@ -4,8 +4,8 @@ package repo
 // fuel run out. It is counted by the data that is read and produced, and not by the clock, so
 // that it is the same each time. A unit is about a thousand instructions of the module.
 
-// MaxWork limits the work of a call, in units: it takes about half of the call's time on
-// a slow machine. Tests lower it.
+// MaxWork limits the work of a call, in units: it takes about half of the call's time on a slow
+// machine. A call that reaches it ends with its findings so far. Tests lower it.
 var MaxWork = 10_000_000
 
 // Costs in units of work.
@@ -17,10 +17,10 @@ const (
 	workGraph  = 8   // reading a commit of the commit-graph
 	workTree   = 4   // one step of a path
 
-	// Bytes per unit.
-	inflatedPerUnit  = 16
-	loosePerUnit     = 6
-	copiedPerUnit    = 400 // bytes of the object that a delta produces
+	// Bytes per unit of work.
+	inflatedPerUnit  = 16  // inflated bytes of a pack
+	loosePerUnit     = 6   // inflated bytes of a loose object
+	copiedPerUnit    = 400 // bytes of the object that a delta makes
 	treeBytesPerUnit = 100 // bytes of a tree that is searched
 )
 
@@ -36,8 +36,8 @@ func (r *Repo) Spend(units int) { r.spent += max(units, 0) }
 // Spent returns the units of work so far.
 func (r *Repo) Spent() int { return r.spent }
 
-// AllowMore allows this many more units of work from now on, so that a call at its limit
-// can write its findings.
+// AllowMore allows this many more units of work from now on, so that a call at its limit can
+// write its findings.
 func (r *Repo) AllowMore(more int) { r.workLimit = r.spent + more }
 
 // Check returns an error if the call must end, or has reached its limit for work.

@@ -1,7 +1,7 @@
 package textdiff
 
-// group is a run of changed lines. It can be empty: there is one between any two
-// unchanged lines.
+// group is a run of changed lines, from start to before end. There is an empty one between any
+// two unchanged lines.
 type group struct{ start, end int }
 
 func (s *side) first() (g group) {
@@ -11,7 +11,7 @@ func (s *side) first() (g group) {
 	return g
 }
 
-// next moves to the next group. It returns false if there is none.
+// next replaces g by the next group. It returns false if there is none.
 func (s *side) next(g *group) bool {
 	if g.end == s.Len() {
 		return false
@@ -28,8 +28,8 @@ func (s *side) previous(g *group) {
 	}
 }
 
-// slideDown moves a group down by a line if this gives the same text, and joins it with
-// the group that it then touches. It returns false if the group cannot move.
+// slideDown moves a group down by a line if this gives the same text, and joins it with a
+// group that it then touches. It returns false if the group cannot move.
 func (s *side) slideDown(g *group) bool {
 	if g.end >= s.Len() || !s.sameLine(g.start, g.end) {
 		return false
@@ -59,8 +59,8 @@ func (s *side) slideUp(g *group) bool {
 	return true
 }
 
-// compact moves the groups of changed lines to the places that people expect: beside a
-// group of the other text, or else to the best cut of the text.
+// compact moves the groups of changed lines to the places that people expect: beside a group
+// of the other text, or else to the place with the best cutScore.
 func (s *side) compact(other *side) {
 	g, o := s.first(), other.first()
 	for {
@@ -83,8 +83,8 @@ func (s *side) compact(other *side) {
 	}
 }
 
-// placeGroup moves one group to its best place. o is the group of the other text at the
-// same place.
+// placeGroup moves one group to its best place. o is the group of the other text at the same
+// place.
 func (s *side) placeGroup(other *side, g, o *group) {
 	size, highest, beside := 0, 0, -1
 	for size != g.end-g.start {
@@ -129,8 +129,8 @@ func (s *side) placeGroup(other *side, g, o *group) {
 	}
 }
 
-// cut describes the surroundings of a place between two lines. Indents are -1 if there is
-// no such line.
+// cut describes the surroundings of a place between two lines. An indent is -1 if there is no
+// such line, or if the line behind the place is blank.
 type cut struct {
 	end                               bool // set if the place is the end of the text
 	indent, indentBefore, indentAfter int  // columns: the line behind the place, the nearest nonblank lines before and after it
@@ -138,13 +138,11 @@ type cut struct {
 }
 
 const (
-	// maxIndent limits an indent, in columns, and maxBlanks the blank lines that are
-	// counted.
-	maxIndent = 200
-	maxBlanks = 20
+	maxIndent = 200 // columns of an indent; a larger one counts as this
+	maxBlanks = 20  // blank lines that are counted
 )
 
-// indentOf returns the indent of a line in columns; -1: the line is blank.
+// indentOf returns the indent of a line in columns, at most maxIndent; -1: the line is blank.
 func indentOf(line []byte) int {
 	n := 0
 	for _, c := range line {
@@ -196,7 +194,6 @@ func (s *side) cutAt(at int) (c cut) {
 // cutScore is the cost of cutting a text at some places. Less is better.
 type cutScore struct{ indent, penalty int }
 
-// better reports whether s is better than another score.
 func (s cutScore) better(than cutScore) bool {
 	const indentWeight = 60
 	by := 0
@@ -208,8 +205,7 @@ func (s cutScore) better(than cutScore) bool {
 	return indentWeight*by+s.penalty-than.penalty < 0
 }
 
-// add adds the cost of a cut. The weights are git's, whose authors found them by having
-// people judge diffs.
+// add adds the cost of a cut. The weights are git's, whose authors let people judge diffs.
 func (s *cutScore) add(c cut) {
 	if c.indentBefore < 0 && c.blanks == 0 {
 		s.penalty++ // the start of the text

@@ -1,5 +1,5 @@
-// Package textdiff compares texts line by line, with the same result as git's default: by
-// Myers' algorithm, with insertions and removals moved to the places that people expect.
+// Package textdiff compares texts line by line, with the same result as git's default: by Myers'
+// algorithm, with insertions and removals moved to the places that people expect.
 package textdiff
 
 import (
@@ -7,16 +7,15 @@ import (
 	"math/bits"
 )
 
-// Text is a text divided into lines. A line includes its ending, which the last line may
-// lack.
+// Text is a text divided into lines. A line includes its ending, which the last line may lack.
 type Text struct {
 	data   []byte
-	starts []int32  // offset of each line, and of the end
+	starts []int32  // offset of each line, and of the end of the text
 	sums   []uint32 // hash of each line; equal lines have equal hashes
 }
 
-// NewText divides a text into lines. It reads eight bytes at a time: in WebAssembly
-// package bytes reads one.
+// NewText divides a text into lines. It reads 8 bytes at once: in WebAssembly, package bytes
+// reads 1.
 func NewText(data []byte) *Text {
 	const usual = 32 // bytes of a line
 	starts, sums := make([]int32, 1, len(data)/usual+2), make([]uint32, 0, len(data)/usual+1)
@@ -87,12 +86,12 @@ func (t *Text) Len() int { return len(t.starts) - 1 }
 // Line returns line number i, from 0, with its ending.
 func (t *Text) Line(i int) []byte { return t.data[t.starts[i]:t.starts[i+1]] }
 
-// Change replaces the lines A to AEnd of the old text by the lines B to BEnd of the new
-// text. Lines count from 0, and the end is exclusive. One of both ranges can be empty.
+// Change replaces the lines from A to before AEnd of the old text by the lines from B to before BEnd
+// of the new text. Lines count from 0. One of both ranges can be empty.
 type Change struct{ A, AEnd, B, BEnd int }
 
-// Diff returns the differences between two texts, in order. check is called from time to
-// time, and its error ends the comparison; nil: nothing ends it.
+// Diff returns the changes from a to b, in order. check is called from time to time, and its error
+// ends the comparison; nil: nothing ends it.
 func Diff(a, b *Text, check func() error) ([]Change, error) {
 	d := &differ{check: check}
 	d.a.init(a)

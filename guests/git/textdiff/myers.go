@@ -9,10 +9,10 @@ import (
 type side struct {
 	*Text
 	changed []bool // set for changed lines, which count from 1; false at both ends
-	// class holds the compared lines, each as the number of its class, which is the same
-	// for equal lines of both texts. Lines that only one text has are not compared.
+	// class holds the compared lines, each as the number of its class, which is the same for
+	// equal lines of both texts. Lines that only one text has are not compared.
 	class []int32
-	line  []int32 // numbers of the compared lines in the text
+	line  []int32 // numbers of the compared lines in the text, from 0
 }
 
 func (s *side) init(t *Text) {
@@ -25,13 +25,14 @@ func (s *side) markChanged(i int)      { s.changed[i+1] = true }
 func (s *side) unmarkChanged(i int)    { s.changed[i+1] = false }
 func (s *side) sameLine(i, j int) bool { return sameLine(s.Text, i, s.Text, j) }
 
+// differ is the state of a comparison.
 type differ struct {
 	a, b     side
 	check    func() error
 	forward  []int32 // by diagonal: the farthest line of a that a path from the start reaches
 	backward []int32 // by diagonal: the nearest line of a that a path from the end reaches
 	zero     int     // index of diagonal 0
-	maxCost  int     // number of edits after which the search settles for a longer script
+	maxCost  int     // number of edits after which the search accepts a script that is not a shortest
 	steps    int     // steps of the search since the last check
 }
 
@@ -68,12 +69,13 @@ type classes struct {
 
 // class is a set of equal lines.
 type class struct {
-	first  int      // number of its first line; lines of b come behind all lines of a
+	first  int      // number of its first line; lines of b are numbered behind all lines of a
 	sum    uint32   // hash of the line
 	counts [2]int32 // number of its lines in each text
 }
 
-// find returns the class of a line; -1: it has none yet. at is the place in the table.
+// find returns the position in list of the class of a line; -1: it has none yet. at is the
+// place of the class in the table.
 func (c *classes) find(t *Text, line int) (class, at int) {
 	sum, mask := t.sums[line], len(c.table)-1
 	for at = int(sum) & mask; c.table[at] != 0; at = (at + 1) & mask {
@@ -93,8 +95,8 @@ func (c *classes) find(t *Text, line int) (class, at int) {
 	return -1, at
 }
 
-// add returns the classes of the lines from to to of a text. first is the number of the
-// text's first line among the lines of both, and in is 0 for a and 1 for b.
+// add returns the classes of the lines of a text, from from to before to, and adds new ones.
+// first is the number of the text's first line among the lines of both. in: 0 for a, 1 for b.
 func (c *classes) add(t *Text, from, to, first, in int) []int32 {
 	out := make([]int32, to-from)
 	for i := range out {
@@ -125,8 +127,8 @@ func (c *classes) grow() {
 	}
 }
 
-// classify selects the lines to compare. The texts are equal before head and from aEnd
-// and bEnd on.
+// classify selects the lines to compare. The texts are equal before head, and from aEnd and
+// bEnd on.
 func (d *differ) classify(head, aEnd, bEnd int) {
 	if head == aEnd || head == bEnd {
 		for i := head; i < aEnd; i++ {
@@ -141,8 +143,8 @@ func (d *differ) classify(head, aEnd, bEnd int) {
 	c := classes{a: d.a.Text, b: d.b.Text, list: make([]class, 0, room), table: make([]int32, 2<<bits.Len(uint(room)))}
 	ofA := c.add(d.a.Text, head, aEnd, 0, 0)
 	ofB := c.add(d.b.Text, head, bEnd, d.a.Len(), 1)
-	// The counts include the equal lines at both ends of the texts. A few bits of the hash rule
-	// out most lines that have no class.
+	// The counts include the equal lines at both ends of the texts. A few bits of the hash
+	// rule out most lines that have no class.
 	var known [1 << 10]bool
 	for i := range c.list {
 		known[c.list[i].sum&(1<<10-1)] = true
@@ -160,8 +162,8 @@ func (d *differ) classify(head, aEnd, bEnd int) {
 	d.b.choose(ofB, c.list, 0, head)
 }
 
-// choose sets the lines to compare. of holds the classes of the lines from head on, and
-// other is the number of the other text.
+// choose sets class and line to the lines to compare. of holds the classes of the lines from
+// head on. other is 0 if the other text is a, and 1 if it is b.
 func (s *side) choose(of []int32, classes []class, other, head int) {
 	limit := min(root(s.Len()), 1024)
 	kind := make([]byte, len(of))
@@ -187,16 +189,16 @@ func (s *side) choose(of []int32, classes []class, other, head int) {
 	s.class, s.line = class[:n], line[:n]
 }
 
-// Number of times that the other text has a line.
+// Numbers of times that the other text has a line.
 const (
 	never = iota
 	some
 	often
 )
 
-// isNoise reports whether a line that the other text has often, such as a blank one,
-// stands among lines that the other text does not have. Comparing it would only scatter
-// the difference.
+// isNoise reports whether line i, which the other text has often, such as a blank one, is
+// among lines that the other text does not have. Comparing it would only scatter the
+// difference. kind holds the kind of each line.
 func isNoise(kind []byte, i int) bool {
 	const window, share = 100, 4
 	look := func(step int) (nevers, oftens int) {
@@ -221,8 +223,8 @@ func isNoise(kind []byte, i int) bool {
 	return n2 > 0 && (o1+o2)*share < n1+n2+o1+o2
 }
 
-// split compares a part of both texts. It divides the part at a point of a shortest edit
-// script. least: the script must be a shortest one.
+// split compares a part of both texts, and marks the changed lines. It divides the part at a
+// point of an edit script. least is set if the script must be a shortest one.
 func (d *differ) split(a, aEnd, b, bEnd int, least bool) error {
 	x, y := d.a.class, d.b.class
 	for {
@@ -254,9 +256,10 @@ func (d *differ) split(a, aEnd, b, bEnd int, least bool) error {
 	}
 }
 
-// middle searches from both ends at once until the paths meet, and returns the point.
-// Unless least is set, it gives up after too many edits and returns a point that one path
-// has reached; the part on the side of this path must then be compared with least set.
+// middle searches from both ends of a part at once until the paths meet, and returns this
+// point, line at of a and line bt of b. Unless least is set, it gives up after too many edits,
+// and returns a point that one path has reached. leastBefore and leastAfter are the least of
+// the parts before and after the point: set on the side of a path that has got there.
 func (d *differ) middle(a, aEnd, b, bEnd int, least bool) (at, bt int, leastBefore, leastAfter bool, err error) {
 	x, y := d.a.class, d.b.class
 	lowest, highest := a-bEnd, aEnd-b
@@ -393,8 +396,7 @@ func (d *differ) middle(a, aEnd, b, bEnd int, least bool) (at, bt int, leastBefo
 	}
 }
 
-// isSnake reports whether n lines before the point (step -1) or behind it (step 1) are
-// equal in both texts.
+// isSnake reports whether n lines before (step -1) or behind (step 1) a point are the same.
 func isSnake(x, y []int32, i, j, step, n int) bool {
 	if step < 0 {
 		i--

@@ -8,14 +8,12 @@ import (
 )
 
 const (
-	// around is the number of unchanged lines shown before and after a change.
-	around = 3
-	// maxHeading limits the heading of a hunk, in bytes.
-	maxHeading = 80
+	around     = 3  // unchanged lines that are shown before and after a change
+	maxHeading = 80 // bytes of the heading of a hunk, which is cut
 )
 
-// Unified calls emit with the lines of a unified diff, each with its ending, until emit
-// returns an error. mark is the first character of the line, and line the rest.
+// Unified calls emit with each line of a unified diff, until emit returns an error. mark is the first
+// character of the line, and line the rest with its ending.
 func Unified(a, b *Text, changes []Change, emit func(mark byte, line []byte) error) error {
 	heading, looked := []byte(nil), 0
 	for len(changes) > 0 {
