@@ -84,6 +84,7 @@ type Door struct {
 	mu          sync.Mutex // guards the fields below; also held while something is opened
 	box         *sandbox.Sandbox
 	store       session.Store
+	interrupted bool     // interruptOpenCalls has succeeded
 	locks       string   // directory of the session locks; set once the store is open
 	hiddenPaths []string // files and directories of the door, which no tool sees
 	sessions    map[*Session]bool
@@ -313,9 +314,23 @@ func (e *StoreDirError) Unwrap() error { return e.Err }
 func (d *Door) Store(ctx context.Context) (session.Store, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.store != nil {
-		return d.store, nil
+	if d.store == nil {
+		st, err := d.openStore(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d.store, d.interrupted = st, false
 	}
+	if !d.interrupted {
+		if err := d.interruptOpenCalls(ctx, d.store); err != nil {
+			return nil, err
+		}
+		d.interrupted = true
+	}
+	return d.store, nil
+}
+
+func (d *Door) openStore(ctx context.Context) (session.Store, error) {
 	name := d.opts.Sessions
 	if name == "" {
 		dir, err := os.MkdirTemp("", "stockade-sessions-")
@@ -342,8 +357,7 @@ func (d *Door) Store(ctx context.Context) (session.Store, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	d.closers = append(d.closers, st.Close)
-	d.store = st
-	return st, d.interruptOpenCalls(ctx, st)
+	return st, nil
 }
 
 // interruptOpenCalls records a failed result for each call that has begun and has no result,

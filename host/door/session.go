@@ -82,7 +82,8 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 		return nil, err
 	}
 	if opts.Provider != nil {
-		for _, p := range append(opts.Provider.Fallback, *opts.Provider) {
+		d.AddSecret(opts.Provider.Client.APIKey)
+		for _, p := range opts.Provider.Fallback {
 			d.AddSecret(p.Client.APIKey)
 		}
 	}

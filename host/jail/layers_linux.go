@@ -233,11 +233,10 @@ func (h *layerSet) end(keep bool) {
 				delete(s, key)
 			case keep && l.mayAdd:
 				own, err := measure(l.Upper)
-				all = all.plus(own)
-				if own == (diskUse{}) || err != nil || s[key].plus(own).exceeds(h.layerLimit) || all.exceeds(h.totalLimit) {
+				if own == (diskUse{}) || err != nil || s[key].plus(own).exceeds(h.layerLimit) || all.plus(own).exceeds(h.totalLimit) {
 					continue
 				}
-				s[key] = s[key].plus(own)
+				all, s[key] = all.plus(own), s[key].plus(own)
 				_ = errors.Join(makeDir(l.storedDir, 0o700), h.merge(l.Upper, l.storedDir)) // files that cannot be moved are lost
 			}
 		}

@@ -353,6 +353,10 @@ func (r *kernelRoot) Rename(oldName, newName string) error {
 }
 
 func (r *kernelRoot) ListsInodes() bool {
+	if r.acquire() != nil {
+		return false
+	}
+	defer r.release()
 	switch kind, err := fileSystem(r.fd); kind {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC:
 		return err == nil

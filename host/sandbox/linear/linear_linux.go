@@ -269,7 +269,7 @@ func (m *Memory) reset() (int, error) {
 // restorePages copies the bytes [from, to) of the image back. If more than maxRestored pages
 // were restored before (done), it drops their pages instead.
 func (m *Memory) restorePages(done, from, to int) error {
-	if done > maxRestored {
+	if done >= maxRestored {
 		return m.dropPages(from, to)
 	}
 	copy(m.region[from:to], m.image.bytes[from:to])
