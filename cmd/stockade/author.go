@@ -272,8 +272,8 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.PackedModule
 // relToWorkspace returns a path relative to the workspace, or unchanged if it is outside.
 func (a *app) relToWorkspace(path string) string { return transcript.Relative(path, a.Workspace) }
 
-// buildHint returns a hint about output of the toolchain that has another cause than a mistake
-// in the code; empty: no hint is known.
+// buildHint returns a hint for a build that has failed for another reason than a mistake in
+// the code. It recognizes the reason by the output of the toolchain. Empty: no hint is known.
 func buildHint(output string) string {
 	switch {
 	case strings.Contains(output, "go.mod requires go >="):

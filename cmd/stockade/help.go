@@ -15,8 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// The topics of the help are pages of the repository and texts of `stockade help` at the same
-// time: Markdown that is readable without rendering.
+// helpPages holds the topics of the help. They are pages of the repository and texts of
+// `stockade help` at the same time: Markdown that is readable without rendering.
 //
 //go:embed help/*.md help/tools/*.md
 var helpPages embed.FS

@@ -93,8 +93,9 @@ func (a *app) modelError(p *door.Provider, err error) error {
 	return exit
 }
 
-// ensureModel asks the person for a model if p names none. Without a terminal it returns an
-// error that names some models of the server.
+// ensureModel asks the person for a model and sets it in p, if p needs a model and names none.
+// Without a terminal, or with --json, it returns an error, which names some models of the
+// server if it lists any. Other faults of p are no error here.
 func (a *app) ensureModel(ctx context.Context, p *door.Provider) error {
 	_, err := a.door().ResolveProvider(*p)
 	if e, ok := errors.AsType[*door.ModelError](err); !ok || e.Fault != door.FaultName {

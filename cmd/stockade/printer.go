@@ -168,7 +168,8 @@ func (t *conversation) printTail() {
 	}
 }
 
-// printCard prints the card of the call with a number, which shows everything about the call.
+// printCard prints everything about one call of a session. number is the number of the call,
+// from 1; 0: the last call. If no call has the number, the error is a usage error.
 func printCard(s *stdio, events iter.Seq2[session.Event, error], number int, o transcript.Options) error {
 	card, err := transcript.Card(events, number, o)
 	if errors.Is(err, transcript.ErrNoCall) {

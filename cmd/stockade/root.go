@@ -70,8 +70,9 @@ func Main(args []string, s *stdio) int {
 	return int(code)
 }
 
-// missingParts names the parts that the program lacks if only `go build` was run, because
-// other commands make them. Empty: nothing is missing.
+// missingParts names the parts that the program lacks, as the end of "built without". Other
+// commands than `go build` make them. tools and helper are set if the program has the part.
+// Empty: nothing is missing.
 func missingParts(tools, helper bool) string {
 	switch {
 	case !tools && !helper:

@@ -198,8 +198,8 @@ func (a *app) flagMounts() ([]policy.Mount, error) {
 	return out, nil
 }
 
-// warnMounts returns those mounts that the ceiling permits. It prints warnings about mounts
-// that the ceiling removes or makes read-only.
+// warnMounts prints warnings about mounts that the ceiling removes or makes read-only. It
+// returns all of mounts, unchanged.
 func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 	for _, m := range policy.MergeMounts(mounts) {
 		switch kept, ok, from := a.Ceiling.PermitsMount(m); {

@@ -44,7 +44,7 @@ type patchResult struct {
 type patchStep struct {
 	patch.File
 	loc, dest location    // dest is the file after a move; without a move it is loc
-	outcome   editOutcome // new content; zero if the content stays
+	outcome   editOutcome // the file after the step; without hunks only its SHA-256; zero if it is removed
 	summary   string
 }
 

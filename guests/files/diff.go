@@ -48,8 +48,8 @@ func unifiedDiff(name string, content []byte, changes []change) string {
 	return out.String()
 }
 
-// writeHunk writes a group of hunks under one header. shift is the number of lines by which
-// earlier hunks have moved these. It returns the number of lines that these hunks add.
+// writeHunk writes neighbouring hunks as one hunk of a diff; content is the old content.
+// Earlier hunks add shift lines. It returns the number of lines that these add, maybe below 0.
 func writeHunk(out *strings.Builder, content []byte, group []hunk, shift int) (grown int) {
 	first, last := group[0], group[len(group)-1]
 	before := splitLines(content[offsetLinesBefore(content, first.start, diffContext):first.start])

@@ -84,8 +84,8 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 	return out, nil
 }
 
-// lookUp asks the host for the sizes and times of all entries at once. For an entry that the
-// host does not report, the result holds nil.
+// lookUp returns the sizes and times of the entries of the directory l, in their order; nil
+// for an entry that the host does not report. One request is for at most 1000 entries.
 func lookUp(l location, entries search.Listing) []*search.Info {
 	const atOnce = 1000
 	out := make([]*search.Info, len(entries))

@@ -248,9 +248,9 @@ func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely 
 	return "\n[" + strings.Join(notes, "; ") + "]"
 }
 
-// likelyEncodings names the encodings that a file may have, such as "gbk or big5". It returns
-// "" unless Windows-1252 was taken only as the last resort, without a hint, and if no other
-// encoding is likely.
+// likelyEncodings names the encodings that a text may have instead of enc, such as "gbk or
+// big5", if it was taken for Windows-1252 only as the last resort. It returns "" for another
+// enc, with a hint, or if no other encoding is likely. part is a part of the text.
 func likelyEncodings(enc, hint charset.Encoding, part []byte) string {
 	if enc.Form != charset.Windows1252 || hint.Form != "" {
 		return ""

@@ -70,8 +70,9 @@ func (b *batchFile) location() location {
 	return b.dir.child(b.name)
 }
 
-// add adds a file to the batch, and searches the batch if it is full. It returns errEnough if
-// the limit on matches is reached and there is at least one more match.
+// add adds a file to the batch. If the batch is full, add waits for the results of the
+// previous batch and begins the search of this one. It returns errEnough if there is a match
+// beyond the limit on matches or on the output.
 func (s *searcher) add(ctx context.Context, dir location, name string) error {
 	s.batch = append(s.batch, batchFile{dir, name})
 	s.batchNames = append(dir.appendChild(s.batchNames, name), 0)

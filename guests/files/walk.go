@@ -22,7 +22,7 @@ type walker struct {
 	hidden     bool // visit entries that start with a dot
 	gitignored bool // visit entries that .gitignore excludes
 	// visit is called for every entry that is not a directory. prefix is the path of its
-	// directory relative to the start, with slashes. An error ends the walk.
+	// directory relative to the start, such as "a/b/" or "". An error ends the walk.
 	visit func(dir location, prefix string, entry search.Entry) error
 	enter func(path string) bool // reports whether to enter a directory; nil: enter all
 

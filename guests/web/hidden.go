@@ -92,8 +92,9 @@ func unconditional(before string) bool {
 	return (strings.HasPrefix(before, "@media") || strings.HasPrefix(before, "@layer")) && !strings.Contains(before, "print") && !strings.Contains(before, "(")
 }
 
-// conceals reports whether CSS declarations hide an element. A later declaration that shows it
-// again is ignored. A CSS escape counts as hiding, since it can disguise a word.
+// conceals reports whether CSS declarations hide an element. Of overflow, background and color
+// the last counts, but color:transparent always hides; any other one that hides counts even if
+// a later one shows the element. A backslash hides, since a CSS escape can disguise a word.
 func conceals(style string) bool {
 	color, back := "-", ""
 	var hides, tiny, clipped bool

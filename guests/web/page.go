@@ -35,7 +35,7 @@ type page struct {
 	openLink     string // URL of the link whose bracket is open; empty: no link
 
 	skipTag        []byte          // name of the element that is left out or marked, as written; nil: there is none
-	skipElement    element         // the element skipTag
+	skipElement    element         // the element whose name is skipTag; 0: an element that this package does not know
 	skipDepth      int             // number of open elements with the same name, including the skipped element
 	innerDepth     int             // number of open elements in it for which [page.nests] is true
 	skipReason     concealment     // reason why the element is skipped or marked

@@ -22,8 +22,8 @@ const (
 	endToken   tokenKind = iota // the end of the document
 	textToken                   // text with entities
 	rawToken                    // the text of a raw element, such as script and style
-	openToken                   // <a href=...>
-	closeToken                  // </a>
+	openToken                   // a start tag, such as <a href=...>
+	closeToken                  // an end tag, such as </a>
 )
 
 // token is one piece of a document. Its slices point into the document.

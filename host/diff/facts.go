@@ -114,7 +114,7 @@ func refName(name string) string {
 	return word(strings.TrimPrefix(name, "refs/"))
 }
 
-// id shortens a hash to 10 digits; any other text is only quoted and clipped.
+// id shortens a hash to 10 digits. It clips another text, and quotes it where word does.
 func id(s string) string {
 	if isHash(s) {
 		return s[:10]

@@ -105,8 +105,8 @@ type Unshown struct {
 	err        error // error of reading, if reason is unreadable
 }
 
-// ShowsAll reports whether a person can see everything that is new. If it is false, some line
-// is NotShown, and an answer holds for this call only.
+// ShowsAll reports whether a person can see everything that is new. If it is false, a
+// [SummaryLine] has NotShown set, and an answer holds for this call only.
 func (s *Set) ShowsAll() bool {
 	return s == nil || !slices.ContainsFunc(s.SummaryLines(1), func(t SummaryLine) bool { return t.NotShown })
 }
@@ -324,7 +324,7 @@ func (e *Entry) add(c tool.Change, i int) {
 	}
 }
 
-// covers reports whether an entry for a new or removed directory can include a change.
+// covers reports whether the entry of a new or removed directory can stand for a change, too.
 func (e *Entry) covers(c tool.Change, care Care) bool {
 	if !strings.HasPrefix(c.Path, e.Change.Path+"/") {
 		return false

@@ -20,7 +20,7 @@ type Text struct {
 	Notes          []string // remarks on the whole file, in our own words
 	Hunks          []Hunk   // nil: no line differs, or Err is set
 	Added, Removed int      // numbers of lines
-	Hidden         int      // number of lines with a hidden secret
+	Hidden         int      // number of lines in Hunks in which a secret is replaced
 	Err            error    // reason for showing nothing; nil: all is shown
 
 	hiddenAdded int // number of added lines in Hidden
@@ -117,8 +117,8 @@ func normalizeLineEnds(text string) (without, end string) {
 	return strings.ReplaceAll(text, "\r\n", "\n"), "CRLF"
 }
 
-// maxCompared limits the lines of two texts that are compared with each other. With more, all
-// lines count as removed and added.
+// maxCompared limits the number of lines of both texts together, up to which they are compared
+// line by line. With more, all lines count as removed and added.
 const maxCompared = 1 << 20
 
 func (t *Text) findHunks(was, is string) {

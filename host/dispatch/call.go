@@ -27,7 +27,7 @@ type pending struct {
 	hostTool      *tool.Entry // the tool of a call that the host answers itself; nil: the catalog has the tool
 	textForModel  string      // text that the model gets if the changes of the call are made
 	requestedName string      // name of the tool in the call as written, maybe an alias
-	limit         string      // LimitMessage of the result; empty: the agent's loop stops at no limit
+	limit         string      // LimitMessage of the result, in the last step that the agent allows; else empty
 	usage         tool.Usage  // usage of the guest; zero until the guest has run
 	sideEffects   sideEffects // changes that the call has made
 	movedLines    []int       // corrected line numbers in the arguments of the call; nil: none was corrected

@@ -30,7 +30,7 @@ func newFuel(limits policy.Limits, spent map[string]uint64) *fuel {
 	return f
 }
 
-// add sets the budget of a tool that has already spent this much. f.mu is held, or f is new.
+// add gives a tool its budget, of which spent units are used. f.mu is held, or f is new.
 func (f *fuel) add(tool string, spent uint64) {
 	f.tools[tool] = policy.NewBudget(policy.ToolFuelKey, f.limits.ToolFuel, spent)
 }

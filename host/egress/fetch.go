@@ -350,7 +350,7 @@ func (e *Egress) pairs(h http.Header) [][2]string {
 	return out
 }
 
-// log counts the received bytes and a refusal on the grant's account, and logs the request.
+// log logs the request, and counts the received bytes and a refusal on the grant's account.
 func (x *fetch) log(ctx context.Context, d network.Decision, start time.Time, received counter, resp *services.Response, err error) {
 	x.grant.NoteReceived(d, received.n)
 	status := 0

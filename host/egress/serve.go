@@ -108,7 +108,7 @@ type relay struct {
 	cancel   context.CancelCauseFunc // ends the context
 	idle     *time.Timer             // calls cancel when no bytes have moved for patience
 	d        network.Decision        // newest decision about a host
-	answered bool                    // set once a status line was sent, after which no error can be reported
+	answered bool                    // no error can be reported, because a status line was sent; false while another one may be sent
 
 	sent, received atomic.Int64 // bytes to and from the server
 }

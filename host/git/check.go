@@ -104,8 +104,9 @@ func check(ctx context.Context, changes []tool.Change, left *budget, near []stri
 	return out, nil
 }
 
-// dirs lists the git directories with changes: each .git, those of its worktrees and
-// submodules, and directories with other names that have changed objects.
+// dirs lists the git directories in which something is changed. These are every .git, the git
+// directories of worktrees and submodules inside a .git, and directories with other names, if
+// an object in them is new or changed.
 func (f *files) dirs() (names []string) {
 	seen := map[string]bool{}
 	for name, c := range f.changed {

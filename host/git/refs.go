@@ -13,7 +13,9 @@ import (
 )
 
 const (
-	maxRefs  = 10_000   // references, or ids in changed files; with more, the result is incomplete
+	// maxRefs limits the references of one side; references in files beyond it are left out.
+	// With more new ids in changed files, Dir.Incomplete is set.
+	maxRefs  = 10_000
 	maxPaths = 16       // nested directories of references; deeper ones are skipped
 	maxRef   = 64 << 10 // bytes of a reference; a longer one is unreadable
 	maxLog   = 16 << 20 // bytes of packed-refs, or of a reflog or other file with ids; else not read
@@ -113,7 +115,7 @@ func (d *dir) changedRefs() (refs []Ref) {
 }
 
 // refs returns the ids of all references on a side, of HEAD in all worktrees, and of all
-// stashes. It leaves out references beyond maxRefs.
+// stashes. It leaves out references in files beyond maxRefs.
 func (d *dir) refs(s side) map[string]bool {
 	names := map[string]bool{"HEAD": true}
 	for name := range d.packed(s) {
@@ -164,9 +166,9 @@ func idsIn(text string) map[string]bool {
 	return ids
 }
 
-// changedIDs returns the ids that changed files of the git directory name now and did not
-// name before, and the ids that they named before. Such files are references, reflogs, the
-// state of a rebase, and others. more is set if there may be other ids.
+// changedIDs returns the ids that changed files of the git directory name now and did not name
+// before, and the ids that they named before. Such files are references, reflogs, the state of
+// a rebase, and others. more is set if there may be other ids, or now has more than maxRefs.
 func (d *dir) changedIDs() (now, were map[string]bool, more bool) {
 	now, were = map[string]bool{}, map[string]bool{}
 	named := map[string]bool{} // ids that count even if the object is missing

@@ -132,7 +132,8 @@ func New(opts Options) *Jail {
 	return j
 }
 
-// Tiers returns the tier of this machine. The first call tries all, which takes milliseconds.
+// Tiers returns the best tier that works on this machine, and the better ways that do not. The
+// first call tries them, which takes milliseconds; further calls return the same result.
 func (j *Jail) Tiers() Tiers {
 	t, _ := j.tiers()
 	return t

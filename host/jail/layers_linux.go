@@ -35,9 +35,9 @@ func layerStore(parent, home, workspace string, layered bool) string {
 	return filepath.Join(parent, hex.EncodeToString(sum[:16]))
 }
 
-// layerSet holds the layers of one command. The store has the files of earlier commands, and
-// stays while its lock is held. The command's own directory has the files that this command
-// writes. They are moved into the store once it is decided that they may be kept.
+// layerSet holds the layers of one command. The store has the files of earlier commands;
+// nobody removes it while its lock is held. The command's own directory has the files that
+// this command writes. They are moved into the store once it is decided that they may be kept.
 type layerSet struct {
 	storeDir   string
 	lock       *flock.Flock // shared lock of the store
@@ -198,8 +198,9 @@ func (h *layerSet) makeLayer(s layer) (l commandLayer, err error) {
 	return l, errors.Join(os.Mkdir(l.Work, 0o700), makeDir(l.Upper, mode), makeDir(l.storedDir, mode))
 }
 
-// removeOpaqueMarks removes the overlay marks from a layer that was written alone. Its
-// directories then show the files below them, which exist by now.
+// removeOpaqueMarks removes the overlay's marks from a layer that was written while the user
+// did not have the directory below it. By now the user has it, and without the marks its files
+// are visible through the layer.
 func removeOpaqueMarks(layer string) {
 	_ = filepath.WalkDir(layer, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {

@@ -27,7 +27,7 @@ var remarks = []struct{ wrote, note string }{
 	{"could not read Password for", credentialsNote},
 }
 
-// remark adds to the result of a failed command the notes of remarks that fit its output.
+// remark adds to a failed command's result the notes of remarks whose text is in its output.
 func remark(ended *services.CommandResult) {
 	if ended.Code != nil && *ended.Code == 0 {
 		return

@@ -27,7 +27,8 @@ const maxNamed = 5
 // policy hides a path, which any repository could have in its history.
 var scanBudget, thoroughBudget = walk.Budget{}, walk.Budget{Names: 2_000_000, Time: 30 * time.Second}
 
-// mountScan holds the findings below the mounts of a command before it starts.
+// mountScan holds the findings of a scan below the mounts of a command, before the command
+// starts: repositories, and files that look like secrets.
 type mountScan struct {
 	snapshot *walk.Snapshot
 	at       time.Time       // time of the scan

@@ -195,7 +195,7 @@ func (h *helper) triedNetwork(ended *services.CommandResult) bool {
 	})
 }
 
-// cpu returns the processor time of an ended helper and all its children.
+// cpu waits until the helper ends. It returns the processor time of it and its children.
 func (h *helper) cpu() time.Duration {
 	<-h.exited
 	return h.cmd.ProcessState.UserTime() + h.cmd.ProcessState.SystemTime()

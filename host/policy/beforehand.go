@@ -23,7 +23,7 @@ type AnswerError struct {
 
 func (e *AnswerError) Error() string { return fmt.Sprintf("rule %q: %s", e.Rule, e.What) }
 
-// AnswerFault is the kind of fault that a rule has.
+// AnswerFault is the kind of fault of the rule in an [AnswerError].
 type AnswerFault int
 
 // The faults, in the order in which they are checked.

@@ -304,8 +304,8 @@ func (p *Policy) staleForNewSecret(r *Rule, d *Decision, args *match.Arguments) 
 	return before.matches(d, args) == match.Yes
 }
 
-// maxDeciding limits the number of rules that a decision names; further ones with the same
-// effect are left out.
+// maxDeciding limits the number of rules that a decision names as its reasons. All of them
+// have the effect of the decision; further ones are left out.
 const maxDeciding = 20
 
 // Decider is a rule or a bound that decides a call.

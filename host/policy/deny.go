@@ -194,14 +194,14 @@ func (p *Policy) denyNetwork(d *Decision, args *match.Arguments) {
 	d.deny(by, "it reaches the network, and no host may be reached", change)
 }
 
-// mayAskForHost reports whether a call of the tool may ask for a host that no rule opens. Only
-// a built-in tool that makes the requests itself may, and only if a person can be asked.
+// mayAskForHost reports whether a call of the tool may lead to a question about a host. Only a
+// built-in tool that makes the requests itself may, and only if a person can be asked.
 func (p *Policy) mayAskForHost(d *Decision) bool {
 	c := d.entry.Capabilities
 	return p.canAsk && !isThirdParty(d.entry) && !d.access.fromAllowance && c.Network == tool.NetworkHTTP && c.Exec == ""
 }
 
-// hasHostToAsk reports whether some call of the tool can ask for a host.
+// hasHostToAsk reports whether some call of the tool leads to a question about a host.
 func (p *Policy) hasHostToAsk(d *Decision) bool {
 	if p.mayAskForHost(d) && len(d.entry.Capabilities.Hosts) == 0 {
 		return d.access.network.CanAddHost()

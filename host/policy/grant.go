@@ -160,8 +160,8 @@ type Exec struct {
 	Masked []string
 	Hidden []string // the part of Masked that a layer of the policy hides
 	// History decides whether the command may read the history of a repository that seems to
-	// hold secrets. repository is its git directory. Ask: a person has to decide. A nil func
-	// denies all.
+	// hold secrets. repository is its git directory. Ask: a person has to decide. History is
+	// nil only if the call may start no process.
 	History func(repository string) Effect
 	Opened  paths.Opened     // secret-looking files that the process may read
 	Network *network.Network // hosts that the process may reach; nil: none

@@ -62,8 +62,9 @@ const OffKey = "tools.off"
 
 func isNamed(name string, e *tool.Entry) bool { return name == e.Name || name == e.Module.Name }
 
-// switchedOff returns the use of a capability that the switch key forbids, as a clause of a
-// reason. Empty: the switch forbids nothing. An unknown switch forbids everything.
+// switchedOff returns the use that a tool with the capabilities c makes of a capability that
+// is switched off, as a clause of a reason. key names the switch, such as [ExecKey]. Empty:
+// the tool does not use the capability. For an unknown key every tool is off.
 func switchedOff(key string, c tool.Capabilities) string {
 	switch {
 	case key == ExecKey && c.Exec == "", key == FilesKey && c.Files == tool.FilesNone, key == NetworkKey && c.Network == tool.NetworkNone, key == StoreSwitchKey && !c.Store:

@@ -19,7 +19,7 @@ type Limits struct {
 	HostCalls   uint64        // number of calls from the guest into host functions of our own ABI
 
 	StoreBytes        int // size of the store of one module in a session: keys, values and 64 for each pair
-	SessionStoreBytes int // size of the stores of all modules in a session
+	SessionStoreBytes int // size of the stores of all modules in a session together, counted as for StoreBytes
 
 	ExecTimeout     time.Duration // time of a command if the call sets none
 	ExecTimeoutMax  time.Duration // highest time that a call can set for a command

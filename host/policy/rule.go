@@ -71,9 +71,10 @@ type Rule struct {
 	// conditions name. A path is absolute, or relative to the working directory of the call.
 	Reads   []string
 	Changes ChangesMode // mode for the changes of the command; empty: the rule sets none
-	// Below restricts a rule that allows to calls that change only files in this directory, at
-	// any depth. It is absolute, or relative to the working directory of the call. Such a rule
-	// counts only after a call has run on a stage. Empty: no such restriction.
+	// Below narrows a rule that allows: it then allows only calls that change nothing outside
+	// this directory; files at any depth are inside. It is absolute, or relative to the
+	// working directory of the call. The changes are known only after a call has run on a
+	// stage, so the rule does not count before. Empty: the rule is not narrowed.
 	Below string
 	// HistoryDir makes the rule one about histories: it decides whether commands of the tool
 	// may read histories that seem to hold secrets, of the repositories in this directory. It

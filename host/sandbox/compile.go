@@ -415,7 +415,7 @@ func nameOf(code []byte) (string, error) {
 	return askedFor(), errors.Join(rt.Close(ctx), engine.Close(ctx))
 }
 
-// compileDir compiles the module code into the directory dir, in which it already is.
+// compileDir compiles a module into the directory dir, which already holds code as a file.
 func (s *Sandbox) compileDir(ctx context.Context, mod *tool.Module, dir string, code []byte) error {
 	if s.opts.Spawn != nil {
 		bytes := int(mod.Bytes)

@@ -22,9 +22,10 @@ import (
 // have no services behind them, and no code is stored on disk.
 type Options struct {
 	// CacheDir is the directory of the cache of compiled code. Its files are run as native
-	// code, so the directory has to belong to the user, writable by nobody else and without
-	// links, or nothing runs. If it cannot be written to, the sandbox works without a cache.
-	// Empty: no cache.
+	// code, so the directory and its files must belong to the user, be writable by nobody
+	// else, and be no symbolic links; no file may have a second name, and nobody else may be
+	// able to replace the directory. Otherwise nothing runs. If the directory cannot be
+	// written to, the sandbox works without a cache. Empty: no cache.
 	CacheDir string
 	// Build names the build of the program. Code that another build has cached is not used:
 	// that build may have admitted modules that this one refuses.

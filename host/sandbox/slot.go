@@ -25,7 +25,8 @@ type slot struct {
 	trimmed bool      // the pages of the slot were freed during this wait
 }
 
-// newSlot returns a slot for guests with at most limit bytes of memory.
+// newSlot returns a slot for calls of the module c: an instance in the state of the snapshot
+// snap, which must not be nil, with at most limit bytes of memory.
 func (s *Sandbox) newSlot(ctx context.Context, c *compiledModule, snap *snapshot, limit uint64) (_ *slot, err error) {
 	memory, err := newMemory(limit, snap.image, s.memoryBudget)
 	if err != nil {

@@ -22,7 +22,8 @@ func (e *costlyRefusal) Unwrap() error { return e.RefusedError }
 // errChild is wrapped by errors of a child that are not the fault of the module.
 var errChild = errors.New("the process that compiles failed")
 
-// spawn runs a child that compiles the module in dir, into dir.
+// spawn runs a child that compiles the module whose code is in dir and writes the result into
+// dir, and waits for its end. A module that exceeds a limit of the job is refused.
 func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job childJob) error {
 	s.sayMissing.Do(func() {
 		if s.missingLimits != "" {
@@ -60,7 +61,8 @@ func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job c
 		"if it is yours, split its largest functions; if not, do not trust it, and tell its author", mod.Bytes, took)}
 }
 
-// describeExcess describes the limit that a child has exceeded (see code), or its crash.
+// describeExcess describes the limit that a child has exceeded, or its crash, as the end of
+// "that took". code is the child's exit code; -1: a signal has ended it.
 func (s *Sandbox) describeExcess(mod *tool.Module, job childJob, code int, end services.CommandResult) string {
 	switch {
 	case outOfMemory(end.Stderr):

@@ -118,7 +118,8 @@ func (c *commit) addRemoval(at location, n *Node) {
 // removed, or comes to the host as a new file.
 func (c *commit) removesOriginal(n *Node) bool { return n.gone || n.fresh() }
 
-// moveAside renames the host's file of a node to a temporary name, or moves it to the trash.
+// moveAside renames the host's file of a node to a temporary name in its directory. If the
+// commit removes or replaces the file and the layer has a trash, the file moves there instead.
 func (c *commit) moveAside(tree *Tree, n *Node) error {
 	path := tree.hostPath(n.origin.path())
 	if err := c.begin("move aside", path); err != nil {

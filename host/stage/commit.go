@@ -78,14 +78,17 @@ type commit struct {
 	dirs    map[*Node]*handle  // open directories: of the host, and prepared ones
 	sources map[*Node]location // present places of nodes that were prepared or moved aside
 
-	op, path      string             // the current operation and its file, for the error
-	doneSteps     []*step            // steps that were done, in order
-	preparedSteps []*step            // steps that made files, and steps of unlock
-	removals      []removal          // files that tidy removes
-	movedTo       map[*Node]location // places of nodes that the commit has moved or made
-	finalModes    []finalMode        // the deepest directory first
-	journal       journal
-	cursors       map[*Tree]*Cursor // for lstat
+	op, path      string    // the current operation and its file, for the error
+	doneSteps     []*step   // steps that were done, in order, without those in preparedSteps
+	preparedSteps []*step   // steps that made files, and steps of unlock
+	removals      []removal // files that tidy removes
+	// movedTo holds the present places of nodes that the commit has moved, and of directories
+	// that it has made. currentPath expects other nodes of the host at their old names in
+	// their old directories.
+	movedTo    map[*Node]location
+	finalModes []finalMode // the deepest directory first
+	journal    journal
+	cursors    map[*Tree]*Cursor // for lstat
 }
 
 func (c *commit) close() {

@@ -19,7 +19,8 @@ const tempPrefix = ".stockade-"
 func (n *Node) fresh() bool { return n.origin == nil || n.data != nil || n.upper != nil }
 
 // prepare makes everything new under a temporary name, in the directory where it belongs.
-// Files of a layer that shares the file system of the host stay in the layer.
+// Files of a layer from which files can be renamed to the host stay in the layer until apply
+// renames them.
 func (c *commit) prepare() error {
 	for _, ch := range c.all {
 		if ch.n == nil || !ch.isNewOnHost() || ch.n.parent.origin == nil {

@@ -100,7 +100,8 @@ func NormalHost(s string) (string, error) {
 	return host + ":" + port, nil
 }
 
-// normalName returns the normal form of a name or address. IPv6 must be in brackets.
+// normalName returns the normal form of the name or address of a host: lower case, and no dot
+// at the end. An IPv6 address must be in brackets, and keeps them.
 func normalName(name string) (string, error) {
 	inner, bracketed := strings.CutPrefix(name, "[")
 	if bracketed {

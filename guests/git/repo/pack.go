@@ -14,7 +14,7 @@ type pack struct {
 	name    string // path without .pack
 	idx     *pagedFile
 	pack    *pagedFile
-	fan     [256]uint32 // number of objects whose ID begins with a byte or a lower one, by the byte
+	fan     [256]uint32 // fan[b] is the number of objects whose ID begins with the byte b or a lower one
 	openErr error       // error of open; nil: open has not failed
 }
 

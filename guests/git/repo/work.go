@@ -15,7 +15,7 @@ const (
 	workLoose  = 250 // opening a file, in addition to its bytes
 	workCached = 5   // use of a cached object
 	workGraph  = 8   // reading a commit of the commit-graph
-	workTree   = 4   // one step of a path
+	workTree   = 4   // look-up of one name of a path in a tree, in addition to the bytes of the tree
 
 	// Bytes per unit of work.
 	inflatedPerUnit  = 16  // inflated bytes of a pack

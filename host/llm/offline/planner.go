@@ -68,8 +68,9 @@ type pastCall struct {
 	hasResult bool
 }
 
-// actionsOf returns the calls that carry out the phrases with the offered tools. It adds a read
-// of a file before the first edit, because the host requires that of every model.
+// actionsOf returns the calls that carry out the phrases with the offered tools. Before the
+// first edit of a file that no earlier phrase reads or writes, it adds a read of the file if
+// file_read is offered, because the host requires that of every model.
 func actionsOf(phrases []phrase, offered map[string]bool) []action {
 	var todo []action
 	seen := map[string]bool{}
@@ -252,7 +253,8 @@ func parseEnvelope(output string) *envelope {
 	return &env
 }
 
-// describe describes the result of a call, mostly in words of the result.
+// describe describes the result of a call. An error is given in the words of the result. Of a
+// success only the numbers are given, and for file_read the first lines of the text.
 func describe(d pastCall) string {
 	if !d.hasResult {
 		return "no result came back."

@@ -329,7 +329,7 @@ type place struct {
 
 	// Set only if the name was walked:
 	walked     bool
-	cached     bool        // a dirCache closes dir
+	cached     bool        // a dirCache closes dir; else close does, unless dir is the root of the mount
 	rel        string      // path of dir relative to the mount
 	info       os.FileInfo // describes the file with the name; nil: there is none
 	trails     [][]string  // paths from dir to hidden files, as lists of names

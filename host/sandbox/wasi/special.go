@@ -74,9 +74,9 @@ func (p *place) realPath() string {
 	return p.shown
 }
 
-// changeForbiddenBy returns the special path that forbids the guest to change the place or,
-// with moves, to move a directory from there or to there; false: none does. A path that needs
-// a question can be changed on a stage, because the person is asked later.
+// changeForbiddenBy returns the special path that forbids the guest to change the place, see
+// checkChange; false: none does. A path that needs a question can be changed on a stage,
+// because the person is asked later.
 func (f *FS) changeForbiddenBy(p *place, moves bool) (paths.Special, bool) {
 	name := p.realPath()
 	find := paths.SpecialForChange
@@ -125,8 +125,9 @@ func (p *place) hasHead(dir string) bool {
 	return err == nil
 }
 
-// checkChange returns EPERM for a change of the place or, with moves, for moving a directory
-// from there or to there, if a special path forbids it.
+// checkChange returns EPERM if a special path forbids to change the file or directory at the
+// place. moves is set if a directory is moved from there or to there: then special paths below
+// it count, too.
 func (f *FS) checkChange(p *place, moves bool) Errno {
 	if s, barred := f.changeForbiddenBy(p, moves); barred {
 		return f.recordRefusal(p.m, p.realPath(), s)

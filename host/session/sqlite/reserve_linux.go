@@ -20,8 +20,8 @@ func allocate(f *os.File, from, size int64, grow bool) error {
 	return unix.Fallocate(int(f.Fd()), mode, from, size)
 }
 
-// makeReserve creates a file of size bytes on the disk. The file gets its name last, so that no
-// other process takes it for a used reserve.
+// makeReserve creates a file of size bytes on the disk. The file gets its name last, so that
+// no other process sees a smaller file and takes it for a reserve of which a part is used.
 func makeReserve(name string, size int64) error {
 	fd, err := unix.Open(filepath.Dir(name), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {

@@ -215,8 +215,8 @@ func (e *emitter) check(depth bool, names span) {
 	e.out = append(e.out, byte(wasm.OpEnd))
 }
 
-// maxRenamed limits the locals that get new names at a check, each for some seven bytes; if a
-// loop assigns more, none gets one.
+// maxRenamed limits the locals for which renameLocals writes code at a check, some seven bytes
+// for each. If a loop assigns more locals, it writes none.
 const maxRenamed = 12
 
 // renameLocals gives the locals that a loop assigns new names for the engine, before the rare

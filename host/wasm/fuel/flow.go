@@ -55,10 +55,11 @@ type label struct {
 	elsePath path  // of an if: the costliest path to its else branch
 }
 
-// path holds the largest consumption since the last check of the paths to a point, in units.
+// path describes the paths that lead to a point in the code. cost is the largest consumption
+// of one of them since its last check, in units.
 type path struct {
 	cost           uint32
-	tail           uint32 // consumption since the last call, plus 1; 0 without a call since the last check
+	tail           uint32 // largest consumption since the last call, plus 1; 0 without a call since the last check
 	uncheckedEntry bool   // a path leads from the entry of the function to here without a check
 }
 

@@ -20,7 +20,7 @@ const (
 	// maxWidth limits the column where an outcome ends: an eye cannot follow a longer row from
 	// the name of the call. In wider terminals the rest of the row stays empty.
 	maxWidth   = 100
-	usualWidth = 80  // width of rows without a terminal
+	usualWidth = 80  // width of a row with an outcome, without a terminal
 	maxLine    = 200 // characters of a line of a result that are shown
 )
 
@@ -33,7 +33,7 @@ type formatter struct {
 	color   bool
 }
 
-// width returns the width of the widest row.
+// width returns the width of a row with an outcome at its end; wrapped text may be wider.
 func (p formatter) width() int {
 	if p.columns > 0 {
 		return min(p.columns, maxWidth)

@@ -276,8 +276,8 @@ func (t *Transcript) closeCalls() (rows []string) {
 // offline is the name of the provider without a language model.
 const offline = "offline"
 
-// summary returns the row at the end of a turn: calls, changes, time, tokens and cost. It
-// is nil if there is nothing to report.
+// summary returns the end of a turn: calls, changes, time, tokens and cost. It is one row, or
+// several if the terminal is too narrow for one. It is nil if there is nothing to report.
 func (t *Transcript) summary() (out []string) {
 	e := t.ended
 	var texts []string
