@@ -297,8 +297,8 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 	return o.check()
 }
 
-// takeKey returns the key for a server from the environment, or asks for one, which is to be kept
-// as a secret for that server. Empty: there is none.
+// takeKey returns the key for a server from the environment, or asks the person for a key. The
+// caller keeps an answer as a secret for the server. Empty: the server has no key.
 func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.Writer, p door.Provider) (string, error) {
 	kind, _ := door.ProviderKindOf(p.Name)
 	for _, name := range kind.KeyVariables {

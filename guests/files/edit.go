@@ -310,8 +310,8 @@ func nearMiss(content []byte, what string, old []string) string {
 	return fmt.Sprintf("; the nearest is line %d of the file: it is %q, and %s has %q (every character must be the same)", number, have, what, want)
 }
 
-// alike finds a text in the content although some characters only look like those of the text, or
-// do not show. It names the first of them.
+// alike finds a text in the content although some characters are invisible or only look the same.
+// The result names the first such character, for an error message; empty: nothing was found.
 func alike(content []byte, what, want string) string {
 	have, wanted := string(content), strings.TrimSpace(looks(want))
 	at := strings.Index(looks(have[:min(len(have), maxLooked)]), wanted)

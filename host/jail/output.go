@@ -8,7 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
-// kept keeps what is written to it and, with a screen, what a terminal shows of it.
+// kept holds the head and tail of an output and, with a screen, of the text that a terminal shows.
 type kept struct {
 	*headTail
 	screen *visible.Screen // writes to clean; may be nil
@@ -23,7 +23,7 @@ func (k *kept) Write(p []byte) (int, error) {
 	return k.headTail.Write(p)
 }
 
-// show ends the text. It returns what a terminal shows of it, or the text itself without a screen.
+// show ends the output. It returns the text that a terminal shows; without a screen, the output.
 func (k *kept) show() *headTail {
 	if k.screen == nil {
 		return k.headTail

@@ -189,9 +189,9 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	return out, r.Sandbox.Compile(ctx, mod)
 }
 
-// Module returns the module of a candidate, with its signer as far as the manifest is not
-// needed for that. As is its name; empty: the end of its source. The error is about its
-// signatures; the module is there all the same.
+// Module returns the module of a candidate. It sets the signer if that can be judged without the
+// manifest. as is the name of the module; empty: the last part of the source. The module is
+// returned also with an error, which is about its signatures.
 func (r *Reviewer) Module(as string, c *source.Candidate) (*tool.Module, trust.Verdict, error) {
 	mod := tool.ModuleOf(cmp.Or(as, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
 	asIs := trust.Subject{Repository: c.Repository, Digest: "sha256:" + mod.Digest, ManifestDigest: c.ManifestDigest, Unasked: true}

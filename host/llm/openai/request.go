@@ -51,8 +51,8 @@ func refusesUsage(err error) bool {
 		(strings.Contains(failure.Message, "stream_options") || strings.Contains(failure.Message, "include_usage"))
 }
 
-// checkReasoning switches the reasoning of a model off if the model takes no tools with it, unless
-// some was asked for.
+// checkReasoning switches reasoning off if the model takes no tools while it reasons. If reasoning
+// was asked for, the error says how to use the model instead.
 func (m *Model) checkReasoning(wire *openai.ChatCompletionRequest) error {
 	err := openai.NewReasoningValidator().Validate(*wire)
 	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) && wire.ReasoningEffort == "" {

@@ -160,7 +160,7 @@ func (s *session) asNobody(ctx context.Context, why error) error {
 	return nil
 }
 
-// header returns the header for a login, as the challenges of the registry ask for it.
+// header returns the Authorization header for a login, in the scheme that the registry demands.
 func (s *session) header(ctx context.Context, login credential.Login) (string, error) {
 	for _, c := range s.challenges {
 		scheme, rest, _ := strings.Cut(c, " ")

@@ -142,7 +142,7 @@ type Verdict struct {
 	// Unknown are keys of no publisher that have signed something, each once. Anybody
 	// can make such a key.
 	Unknown []sign.PublicKey
-	// Cosigned says that cosign has signed with a key of no publisher. Which one is not known.
+	// Cosigned is set if cosign has signed with an unknown key, which belongs to no publisher.
 	Cosigned bool
 	// Unread are the forms of signatures that are not read here, as others name them.
 	Unread []string

@@ -1,8 +1,8 @@
 // Package filename writes the names of files as text, and reads them back. A name can hold
 // any byte but NUL and a slash. In a path, each part that is no UTF-8, that has characters
 // which do not show, or that begins with a quotation mark is written as a string of Go:
-// dir/"caf\xe9.txt". All tools show paths in this form and take them in it. Names of WASI are
-// UTF-8: the host reads this form in all paths of guests, and search.list returns it.
+// dir/"caf\xe9.txt". All tools print and accept paths in this form. WASI demands UTF-8, so the
+// host reads this form in all paths of guests, and search.list returns it.
 package filename
 
 import (
