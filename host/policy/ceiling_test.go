@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"reflect"
@@ -146,13 +147,15 @@ func (w world) call() (tool.Call, *tool.Entry) {
 		}
 	}
 	args := map[string]any{}
-	for name, values := range map[string][]any{
+	choices := map[string][]any{
 		"path":    {"a", "/work/a", "/work/x/b", "/work/secret/k", "../work/secret/k", "/work/x/../secret", 7, nil, ""},
 		"command": {"ls -l", "ls -l x", "rm -r x", "ls; rm x", "env rm x", "ls $X", "/bin/rm x", "l\\s -l", `"rm" y`},
 		"url":     {"https://a.example.com/", "a.example.com", "https://evilexample.com", "b.org", "x\x00y"},
 		"limit":   {5, 10, 11, "11"},
 		"list":    {[]string{"/work/a", "/etc/passwd"}, []string{}, "x"},
-	} {
+	}
+	for _, name := range slices.Sorted(maps.Keys(choices)) { // in order: a run can be repeated
+		values := choices[name]
 		if w.IntN(3) > 0 {
 			args[name] = values[w.IntN(len(values))]
 		}

@@ -77,7 +77,7 @@ func (l Layer) Describe() []Statement {
 		say(m.From, "%s is %s, or narrower", ChangesKey, m)
 	}
 	for _, l := range c.AskFirst {
-		say(l.From, "no process runs before it is asked about")
+		say(l.From, "a command that has to be asked about is asked about before it runs")
 	}
 	for _, l := range c.AuditExports {
 		say(l.From, "every session is exported to %q", l.Value)

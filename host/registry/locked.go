@@ -176,7 +176,7 @@ func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
 	if is.ManifestDigest == "" || m.ManifestDigest == "" {
 		is.ManifestDigest = m.ManifestDigest // a copy outside of a registry has none
 	}
-	if is.Signer == "" && !rules.KnowsKey(m.Keys...) || is.Signer != "" && slices.Equal(is.Keys, m.Keys) {
+	if known := slices.DeleteFunc(slices.Clone(m.Keys), func(id string) bool { return !rules.KnowsKey(id) }); slices.Equal(is.Keys, known) {
 		is.Signer, is.Keys = m.Signer, m.Keys
 	}
 	for _, part := range []struct{ what, want, is string }{

@@ -316,6 +316,8 @@ func TestLockedSigner(t *testing.T) {
 		{"a key that the person knows, and it did", known, lock.Module{Signer: "ada", Keys: id}, store.Record{Signer: "ada", Keys: id}, true},
 		{"a key that the person knows by another name", known, lock.Module{Signer: "ada.example", Keys: id}, store.Record{Signer: "ada", Keys: id}, true},
 		{"nobody, and somebody did whom the person knows", known, lock.Module{}, store.Record{Signer: "ada", Keys: id}, false},
+		{"two keys, of which the person knows the one that it has", known, lock.Module{Signer: "ada", Keys: append([]string{"ed25519:00"}, id...)}, store.Record{Signer: "ada", Keys: id}, true},
+		{"two keys, of which the person knows one, and it has none", known, lock.Module{Signer: "ada", Keys: append([]string{"ed25519:00"}, id...)}, store.Record{}, false},
 		{"another key", known, lock.Module{Signer: "ada", Keys: []string{"ed25519:00"}}, store.Record{Signer: "ada", Keys: id}, false},
 	} {
 		t.Run(c.it, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 // EscapeJSON returns the same JSON with hidden characters escaped, including those that some
 // readers take for the end of a line. Bytes that are not UTF-8 become U+FFFD. Spaces, tabs and line
-// feeds between values stay; there must be no carriage returns.
+// feeds between values stay, and a carriage return there becomes a space.
 func EscapeJSON(data []byte) []byte {
 	if bytes.IndexFunc(data, IsHidden) < 0 {
 		return data
@@ -24,6 +24,8 @@ func EscapeJSON(data []byte) []byte {
 		switch {
 		case !IsHidden(r):
 			out = append(out, data[:n]...)
+		case r == '\r': // JSON has no raw one inside a string
+			out = append(out, ' ')
 		case r > 0xFFFF:
 			high, low := utf16.EncodeRune(r)
 			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)

@@ -141,7 +141,7 @@ func TestJSONIsOneLineAndTheSame(t *testing.T) {
 			}
 		}
 	}
-	if got := string(visible.EscapeJSON([]byte("{\"a\":\"\u2028\U000e0041\x9b\"}\n"))); got != `{"a":"\u2028\udb40\udc41\ufffd"}`+"\n" {
+	if got := string(visible.EscapeJSON([]byte("{\r\n\"a\":\"\u2028\U000e0041\x9b\"}\n"))); got != "{ \n"+`"a":"\u2028\udb40\udc41\ufffd"}`+"\n" {
 		t.Errorf("got %s", got)
 	}
 }

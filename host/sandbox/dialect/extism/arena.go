@@ -171,18 +171,22 @@ func (a *arena) growBlocks() error {
 // the data. Then it takes the quota for all of want, because the memory with which the arena
 // began stays counted. If want exceeds the limit, the error is a [dialect.MemoryError].
 func (a *arena) growRegion(at **linear.Memory, had, want uint64) error {
-	if *at == nil {
-		had = 0
-	}
 	if want > a.limit {
 		return &dialect.MemoryError{Limit: a.limit, Key: policy.MemoryKey}
 	}
-	if err := a.takeQuota(want - had); err != nil || *at != nil {
+	if *at != nil {
+		return a.takeQuota(want - had)
+	}
+	region, err := linear.Reserve(a.limit)
+	if err != nil {
 		return err
 	}
-	var err error
-	*at, err = linear.Reserve(a.limit)
-	return err
+	if err := a.takeQuota(want); err != nil {
+		region.Close()
+		return err
+	}
+	*at = region
+	return nil
 }
 
 // Free blocks are in lists by size: list c has blocks of 2^c bytes and more, but less than
