@@ -20,7 +20,7 @@ func addRefusals(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result
 		return r
 	}
 	if r.Err == nil {
-		r.Note = refusals(refused)
+		r.AddNote(refusals(refused))
 		return r
 	}
 	if !gaveUp {

@@ -444,8 +444,10 @@ func deleteBodies(t *testing.T, store session.Store) {
 	if err := store.DeleteBodies(ctx, "a"); err != nil {
 		t.Errorf("delete again: %v", err)
 	}
-	if err := store.DeleteBodies(ctx, "none"); !errors.Is(err, session.ErrNoSession) {
-		t.Errorf("delete of an unknown session: got %v, want ErrNoSession", err)
+	for _, unknown := range []string{"none", ""} {
+		if err := store.DeleteBodies(ctx, unknown); !errors.Is(err, session.ErrNoSession) {
+			t.Errorf("delete of the unknown session %q: got %v, want ErrNoSession", unknown, err)
+		}
 	}
 	// The session continues.
 	Append(t, store, Drafts("a", 1)...)

@@ -96,6 +96,9 @@ func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.
 // [session.ErrNoSession]. If another process reads for so long that the log cannot be emptied,
 // it returns an error; another DeleteBodies then finishes the work.
 func (s *Store) DeleteBodies(ctx context.Context, id string) error {
+	if id == "" {
+		return session.ErrNoSession
+	}
 	if err := s.submit(ctx, &request{deleteSession: id}); err != nil {
 		return fmt.Errorf("delete bodies of session %q: %w", id, err)
 	}
