@@ -43,8 +43,8 @@ const (
 	maxHashes     = 32         // limit for graph.hashes; with more, filters are not used
 )
 
-// openGraphs opens the layers of the first usable commit-graph in r.objects, at the first call.
-// It opens none for a shallow clone, where commits have fewer parents.
+// openGraphs opens the layers of the first usable commit-graph in r.objects, at the first
+// call. It opens none for a shallow clone, where commits have fewer parents.
 func (r *Repo) openGraphs() {
 	if r.graphsOpened {
 		return

@@ -134,8 +134,8 @@ func less(a, b *IndexEntry) bool {
 func shorten(s string) string { return s[:min(len(s), 200)] }
 
 // extensions reads the cached trees in the extensions of the index. Any other extension is
-// ignored, or an error if its name does not begin with a capital letter: git requires that such
-// a one is understood.
+// ignored, or an error if its name does not begin with a capital letter: git requires that
+// such a one is understood.
 func (x *Index) extensions(data []byte) error {
 	for {
 		name, body, rest, ok := format.Extension(data)

@@ -131,7 +131,7 @@ func (z *inflater) takeBits(n uint) uint32 {
 	return v
 }
 
-// symbol returns the first symbol in some bits, and the number of its bits; n 0: there is none.
+// symbol returns the first symbol in some bits, and the number of its bits; n 0: none.
 func (h *huffman) symbol(next uint64) (sym int, n uint) {
 	if e := h.fast[next&h.mask&(1<<fastBits-1)]; e != 0 {
 		return int(e >> 4), uint(e & 15)
@@ -160,8 +160,8 @@ var (
 	lensOrder  = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15} // order in which the head of a block gives the lengths of the codes for lengths
 )
 
-// inflate fills out with the decoded data. Data of another size is an error, unless cut is set:
-// then more data is ignored.
+// inflate fills out with the decoded data. Data of another size is an error, unless cut is
+// set: then more data is ignored.
 func (z *inflater) inflate(in *reader, out []byte, cut bool) error {
 	z.in, z.bits, z.n, z.ended, z.paddingBits = in, 0, 0, false, 0
 	z.out, z.at = out, 0

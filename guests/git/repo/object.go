@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// MaxObject limits the objects that [Repo.Read] returns, in bytes; a larger one is an error.
+	// MaxObject limits an object that [Repo.Read] returns, in bytes; a larger one is an error.
 	MaxObject     = 8 << 20
 	maxCut        = 256 << 10 // bytes of a commit or a tag that are read; the rest is cut, see read
 	maxChain      = 4095      // deltas between an object and its first base, as in git; more are an error

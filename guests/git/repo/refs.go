@@ -93,8 +93,8 @@ func (r *Repo) readRef(name string) (string, error) {
 	return found, err
 }
 
-// packedRefs calls yield with each packed reference and the text of its ID, until yield returns
-// false.
+// packedRefs calls yield with each packed reference and the text of its ID, until yield
+// returns false.
 func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 	f, err := os.Open(filepath.Join(r.CommonDir, "packed-refs"))
 	if err != nil {

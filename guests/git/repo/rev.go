@@ -124,8 +124,8 @@ func (r *Repo) CommitOf(rev string) (*Commit, error) {
 const maxTags = 10 // objects in a chain of tags, with the last tag's object; more are an error
 
 // peel follows tags, and a commit to its tree, until the object is of the kind to; "": until
-// it is no tag; "object": it follows nothing. It returns an error if this does not lead to such
-// an object. rev is for errors.
+// it is no tag; "object": it follows nothing. It returns an error if this does not lead to
+// such an object. rev is for errors.
 func (r *Repo) peel(rev string, id ID, to string) (ID, error) {
 	for range maxTags {
 		kind, data, _, err := r.read(id, maxCut)
