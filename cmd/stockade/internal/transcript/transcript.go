@@ -43,8 +43,8 @@ type Options struct {
 	// call at its end. Empty: there is no such command.
 	ShowCommand string
 	HintText    func(tool.Hint) string // returns a hint in words, "" for no hint; must not be nil
-	// Redactor removes secrets from events before they are shown, except from the deltas of a
-	// live answer; nil: no secrets are known.
+	// Redactor removes secrets from all events but pieces of a live answer, which the log has
+	// redacted; nil: no secrets are known.
 	Redactor *redact.Redactor
 }
 
