@@ -22,7 +22,7 @@ var errUnwanted = errors.New("nobody waits for the module any more")
 
 // Compile makes a module ready to run, as its first call would. It also fails if the compiled
 // code could not be written to Options.CacheDir, so that the next process would have to compile
-// again. The error is an [admit.RefusedError] if the module is at fault.
+// again. The error is an [admit.RefusedError] if the module is refused.
 func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 	c, err := s.load(ctx, mod)
 	if err == nil && c.cacheErr != nil {

@@ -325,7 +325,7 @@ func addWithinLimit(counter *int64, n, limit int64) Errno {
 type place struct {
 	m     *mount        // nil for a synthetic directory
 	dir   rootedfs.Root // the directory in which name is looked up
-	name  string        // a single name if it was walked or staged; else the whole name, with its links
+	name  string        // a single name if walked or staged, without lookupErrno; else the whole, with its links
 	shown string        // the absolute name that the guest used
 	slash bool          // the name must be that of a directory
 
