@@ -87,7 +87,7 @@ type compiledModule struct {
 	whyNoSnapshot string    // reason why snap is nil, for people
 	pool          pool      // instances that wait for the next call
 
-	storing sync.WaitGroup // of the goroutine that puts the module into the cache, if one does
+	storing sync.WaitGroup // waits for the goroutine that puts the module into the cache, if there is one
 }
 
 func (c *compiledModule) close() error {

@@ -98,7 +98,7 @@ type pool struct {
 // maxIdle limits the waiting slots of one module. Only half as many guests run at once.
 var maxIdle = 2 * runtime.GOMAXPROCS(0)
 
-// get removes and returns a slot with this limit of memory, in bytes; nil: none such waits.
+// get removes and returns a slot with this limit of memory, in bytes; nil: no such slot waits.
 func (p *pool) get(limit uint64) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,10 +11,10 @@
 // One goroutine per [Store], the writer, owns the only connection that writes. It takes the
 // waiting requests, up to 64 MiB, seals their events in one immediate transaction and commits
 // once (group commit). A deletion has a transaction of its own. A commit costs a flush of the
-// disk, so eight concurrent callers are served about as
-// fast as one. The ends of the chains are read in the transaction, because other processes
-// append to the same file. If one request cannot be written, the others of its transaction still
-// can be; but if the commit fails, all of them fail.
+// disk, so eight concurrent callers are served about as fast as one. The ends of the chains are
+// read in the transaction, because other processes append to the same file. If one request cannot
+// be written, the others of its transaction still can be; but if the commit fails, all of them
+// fail.
 //
 // The journal is a write-ahead log and synchronous is FULL: when Append returns, the log has been
 // flushed. If an Append returns an error, its events are absent from the store for every process.
