@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/guests/internal/gitignore"
 )
 
-// attributes holds the attributes of a path that matter here, see gitattributes(5). Attributes
-// that name a program, such as filter and diff, are reported, and the program is never run.
+// attributes holds the attributes of a path that matter here, see gitattributes(5). A program
+// that an attribute such as filter or diff names is never run.
 type attributes struct {
 	text     string // state of text: set, unset, auto, or "" (unspecified)
 	eol      string // lf, crlf or ""

@@ -41,7 +41,7 @@ type span struct{ at, from, n int }
 type blamedLine struct {
 	*origin
 	from     int  // line number in the origin, from 0
-	boundary bool // set if the origin is the first commit
+	boundary bool // set if the origin is a commit without parents, see [repo.CommitNode]
 	orOlder  bool // set if the line may be older, which was not examined
 }
 
@@ -49,12 +49,12 @@ type blamedLine struct {
 type blamer struct {
 	*call
 	queue   byOriginDate          // origins whose lines may be older
-	origins map[originKey]*origin // origins in the queue that are in a commit
+	origins map[originKey]*origin // origins in commits that were not taken from the queue yet
 	out     []blamedLine          // results, one for each shown line
 	first   int                   // number of the first shown line, from 0
 	looked  int                   // number of commits that were read
 	oldest  int64                 // time of the commit that was read last, in seconds since 1970
-	large   bool                  // set if a version of the file was too large to compare
+	large   bool                  // set if something was too large, such as a version of the file
 	texts   []cachedText          // up to maxTexts texts, the one used last first
 }
 
@@ -202,7 +202,7 @@ func (b *blamer) tooLarge(path string) error {
 	return repo.TooLarge("%s has more than %d MiB; blame looks at smaller files, and git blame, run by bash, at all", quote(path), maxText>>20)
 }
 
-// originOf returns the origin in the queue for a path in a commit, or a new one.
+// originOf returns the origin for a path in a commit from b.origins, or adds a new one to it.
 func (b *blamer) originOf(commit *repo.CommitNode, path string, blob repo.ID) *origin {
 	key := originKey{commit.ID, path}
 	o := b.origins[key]

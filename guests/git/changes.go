@@ -58,21 +58,21 @@ func sortChanges(changes []change) {
 var maxChanges = 50_000
 
 const (
-	maxTreeDepth = 500    // levels of nested directories; more are an error
-	maxTrees     = 20_000 // directories of one comparison that differ; more are an error
+	maxTreeDepth = 500    // levels of nested directories in a tree; more are an error
+	maxTrees     = 20_000 // directories that one comparison enters; more are an error
 )
 
 // treeDiffer compares trees.
 type treeDiffer struct {
 	*call
 	all     bool               // set if paths that the call does not cover are reported, too
-	each    func(change) error // called with each change; nil: they are collected in changes
+	each    func(change) error // called with each change, also hidden ones; nil: changes collects them
 	changes []change
 	seen    int // number of directories so far, see maxTrees
 }
 
-// diffTrees returns the files that differ between two trees, sorted by path. The zero ID is an
-// empty tree. all is set to report paths that the call does not cover, too.
+// diffTrees returns the files that differ between two trees, sorted by path. Hidden ones are left
+// out, and unless all is set those that the call does not cover. The zero ID is an empty tree.
 func (c *call) diffTrees(from, to repo.ID, all bool) ([]change, error) {
 	d := treeDiffer{call: c, all: all}
 	if err := d.trees(from, to, "", 0); err != nil {
@@ -184,7 +184,8 @@ func (d *treeDiffer) entries(x, y repo.Entry, dir string, depth int) error {
 	return d.trees(fromTree, toTree, dir+name+"/", depth+1)
 }
 
-// diffIndex returns the files that differ between a tree and the index, sorted by path.
+// diffIndex returns the files that differ between a tree and the index, sorted by path,
+// without those with conflicts or that the call does not cover.
 func (c *call) diffIndex(tree repo.ID, x *repo.Index) ([]change, error) {
 	d := indexDiffer{treeDiffer: treeDiffer{call: c}, x: x}
 	if err := d.tree(tree, "", 0); err != nil {
@@ -258,7 +259,7 @@ func (d *indexDiffer) tree(id repo.ID, dir string, depth int) error {
 }
 
 // addUntil adds the index entries that precede a path as new files, since the tree lacks them.
-// "" adds all remaining ones.
+// "" adds all remaining ones. Conflicts and entries without content are left out.
 func (d *indexDiffer) addUntil(path string) error {
 	for ; d.at < len(d.x.Entries); d.at++ {
 		e := &d.x.Entries[d.at]

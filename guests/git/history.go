@@ -45,7 +45,7 @@ func (h *byDate) next() *repo.CommitNode { return heap.Pop(h).(dated).commit }
 // Limits for the commits that one call reads, because it holds something of each in memory.
 var (
 	maxWalk   = 250_000 // commits that one walk reads; it then ends early
-	maxMarked = 150_000 // commits that are read to compare two histories; the result is then not known
+	maxMarked = 150_000 // commits that are read to compare two histories; with more, the result is not known
 )
 
 // maxCounted limits the commits that are read to count by how many commits a branch and its
@@ -81,8 +81,9 @@ func (w *walk) add(l *repo.CommitNode) {
 	}
 }
 
-// next returns the next commit that changes the call's path, or nil at the end. If the walk
-// takes too much work, it ends early and sets truncated; the queue then holds the rest.
+// next returns the next commit, or nil at the end. Commits that do not change the call's path
+// are left out. If the walk takes too much work, it ends early and sets truncated; the queue
+// then holds the rest.
 func (w *walk) next() (*repo.CommitNode, error) {
 	for w.queue.Len() > 0 {
 		c := w.queue.next()

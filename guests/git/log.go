@@ -11,7 +11,7 @@ import (
 
 const (
 	defaultCommits = 20  // commits of one call without a limit
-	maxCommits     = 200 // commits of one call
+	maxCommits     = 200 // commits of one call; a higher limit is lowered to it
 	gitDate        = "Mon Jan 2 15:04:05 2006 -0700"
 )
 
@@ -236,7 +236,8 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// commitChanges writes the changes of a commit. A merge is compared with its first parent.
+// commitChanges writes the changes of a commit. A merge is compared with its first parent; the
+// format decides whether only its files are named or counted.
 func (c *call) commitChanges(commit *repo.Commit) error {
 	var before repo.ID
 	if len(commit.Parents) > 0 {

@@ -81,11 +81,11 @@ type call struct {
 
 	partial     bool          // set if some files were not compared
 	hiddenPaths []string      // paths that a policy hides, relative to the top of the repository
-	indexes     []*repo.Index // indexes of all worktrees; nil: not read yet
+	indexes     []*repo.Index // readable indexes of all worktrees; nil: not read yet
 
 	attrs         map[string]*attributeFile // attribute rules, by directory
 	infoAttrs     []attributeRule           // rules of info/attributes, which have precedence
-	comparedIndex *repo.Index               // index that the files are compared with; nil: none
+	comparedIndex *repo.Index               // index of the worktree; nil: the operation compares with none
 }
 
 func run(ctx context.Context, in args) (result, error) {
@@ -128,7 +128,8 @@ func run(ctx context.Context, in args) (result, error) {
 	return c.result(), nil
 }
 
-// checkArgs refuses arguments that the operation ignores, since the caller expects an effect.
+// checkArgs refuses staged, revision and format where the operation ignores them, since the
+// caller expects an effect.
 func (c *call) checkArgs() error {
 	refuse := func(given bool, name, of string) error {
 		if given {

@@ -10,7 +10,7 @@ import (
 
 const (
 	maxOutput = 50 << 10 // bytes of a page; the rest is on the next page
-	maxLine   = 2000     // characters of a line, which is cut
+	maxLine   = 2000     // characters of a line; a longer one is cut
 )
 
 // errFull is returned when the page is full. It ends the operation, not the call.

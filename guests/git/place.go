@@ -59,7 +59,7 @@ func (c *call) explain(err error) error {
 	return tool.NotFound("%w; operation branches lists the branches", unknown.Unwrap())
 }
 
-// nearby returns the candidates that are similar to name, as a whole or in their last part.
+// nearby returns a few candidates that are similar to name, as a whole or in their last part.
 func nearby(name string, candidates []string) []string {
 	lower := strings.ToLower(name)
 	return nearest.Few(name, candidates, func(candidate string) (int, bool) {

@@ -86,7 +86,8 @@ func (r *renames) pair(from, to, score int) {
 
 func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// exact pairs files with equal contents, preferably with the same base name.
+// exact pairs files with equal IDs, which those of the worktree lack, preferably with the same
+// base name.
 func (r *renames) exact(gone, made []int) {
 	byID := map[repo.ID][]int{}
 	for _, i := range gone {

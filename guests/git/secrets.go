@@ -110,8 +110,8 @@ var emptyBlob = hashOf(nil)
 
 const (
 	entriesPerUnit  = 50             // index entries that are compared per unit of work
-	maxSecrets      = 20             // listed files that look like secrets; one more ends the search
-	maxSecretName   = 300            // bytes of the path of such a file, which is cut
+	maxSecrets      = 20             // listed files that look like secrets; with more, Whole is false
+	maxSecretName   = 300            // bytes of the path of such a file; a longer one is cut
 	maxTips         = 200            // commits in Tips; with more, Tips is empty
 	maxSearch       = 3 * 10_000_000 // units of work of a search, which then ends
 	extraSearchWork = 1_000_000      // units of work of a search after its first finding

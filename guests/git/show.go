@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// show shows a commit, a tag or a tree, or with REV:PATH a file of a commit.
+// show shows a commit, a tag or a tree, or a file: REV:PATH in a commit, or :PATH in the index.
 func (c *call) show() error {
 	if c.Format == "oneline" {
 		return tool.InvalidInput("format oneline is for log; show has full, patch and numstat")
@@ -52,8 +52,8 @@ func (c *call) showIndexed(path string) error {
 // maxTags limits the tags of tags that are followed; the object of the last one is not shown.
 const maxTags = 10
 
-// object shows an object. path is its path in the repository; empty: unknown. depth is the number
-// of tags that were followed to it, at most maxTags.
+// object shows an object. path is its path in the repository; empty: unknown, or the top.
+// depth is the number of tags that were followed to it, at most maxTags.
 func (c *call) object(id repo.ID, path string, depth int) error {
 	if path != "" && c.isHidden(path) {
 		return tool.Denied("%s: %w", quote(path), errHidden)

@@ -28,8 +28,8 @@ type scan struct {
 	index     *repo.Index
 	changes   []change
 	untracked []string // untracked paths; an untracked directory ends in a slash
-	exists    []bool   // set for each index entry whose file exists
-	sameTimes []bool   // set for each index entry whose file has the same size and times
+	exists    []bool   // set for each index entry whose file exists or could not be looked up
+	sameTimes []bool   // set for each index entry whose size and times prove that its file is unchanged
 	reread    int      // units of work so far for files that were read again
 	notReread int      // number of files that were not compared because reread was too large
 }
@@ -95,7 +95,8 @@ func (c *call) showsGitDirOnly(entries search.Listing) bool {
 	return err == nil && info.ModTime().UnixNano() == 0
 }
 
-// compareTimes fills in sameTimes, with few calls of the host. Others are compared one by one.
+// compareTimes fills in sameTimes, with few calls of the host. Without a host it leaves out
+// some or all entries.
 func (s *scan) compareTimes() error {
 	const atOnce = 1000
 	var at []int
@@ -124,7 +125,7 @@ func (s *scan) compareTimes() error {
 }
 
 // isCompared reports whether the file of an index entry is compared with the entry: not in a
-// conflict, nor if the user has told git to leave it alone.
+// conflict, nor if the user has told git to leave it alone, nor if the call does not cover it.
 func (s *scan) isCompared(e *repo.IndexEntry) bool {
 	return e.Stage == 0 && e.Flags&(repo.SkipWorktree|repo.AssumeValid) == 0 && s.covers(e.Path)
 }
@@ -222,7 +223,8 @@ func (s *scan) subdir(d subdir, listing search.Listing, ignore *gitignore.File) 
 	return err
 }
 
-// markExisting marks files of index entries as existing and unchanged.
+// markExisting marks the files of index entries, from position from to before position to, as
+// existing, so that they count as unchanged.
 func (s *scan) markExisting(from, to int) {
 	for i := from; i < to; i++ {
 		s.exists[i] = true
@@ -384,12 +386,12 @@ func sameTime(a, b int64) bool {
 }
 
 const (
-	maxCompare = repo.MaxObject // bytes of a file; the line endings of a larger one are not normalized
+	maxCompare = repo.MaxObject // bytes of a file; of a larger one neither lines nor line endings are compared
 	maxHashed  = 256 << 20      // bytes of a file; a larger one counts as changed
 )
 
-// unchanged reports whether the content of a file is that in the index. A file that looks like
-// a secret is not read: it is unchanged if it has the same size.
+// unchanged reports whether the content of a file is known to be that in the index. A file
+// that looks like a secret is not read: it is unchanged if it has the same size.
 func (s *scan) unchanged(e *repo.IndexEntry, info fs.FileInfo) (bool, error) {
 	name := s.abs(e.Path)
 	if e.Mode == repo.ModeLink {

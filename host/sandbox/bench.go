@@ -81,8 +81,8 @@ func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (j
 	return result.Output, nil
 }
 
-// FillPool makes n calls at the same time, each in an instance of its own, and returns the
-// number of instances that wait for a next call afterwards.
+// FillPool makes n calls, each in an instance of its own that stays open until the last call
+// has ended. It returns the number of instances that wait for a next call afterwards.
 func FillPool(ctx context.Context, s *Sandbox, mod *tool.Module, grant policy.Grant, call tool.Call, n int) (waiting int, err error) {
 	c, err := s.load(ctx, mod)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// call runs a granted call on a fresh instance. set receives its changes; nil: the call may
-// not write. report receives its progress; nil: nobody listens. hostErr is a fault of the
-// host.
+// call runs a granted call on an instance without the state of earlier calls. set receives its
+// changes; nil: the guest may not write. report receives its progress; nil: nobody listens.
+// hostErr is a fault of the host.
 func (s *Sandbox) call(ctx context.Context, c *compiledModule, mod *tool.Module, grant policy.Grant, set *stage.Set, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
 	start := time.Now() // the call does not pay for compiling and initialising, which happen once
 	limits := grant.Limits()

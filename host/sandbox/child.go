@@ -42,17 +42,18 @@ type childJob struct {
 	wall    time.Duration // time after which the parent kills the child, see wallPerCPU
 }
 
-// Limits of a child; a child that exceeds one is ended, and the module is refused. A module of
-// the standard Go toolchain takes 0.7 s and 20 MiB for each MiB of code, so honest modules
-// reach them only on a machine that is four times slower than a common one. A module that is
-// made to compile slowly can be small, so it is ended soon.
+// Limits of a child; a child that exceeds one is ended, and the module is refused. The base is
+// for the first MiB of the module. A module of the standard Go toolchain takes 0.7 s and 20 MiB
+// for each MiB of code, so honest modules reach the limits only on a machine that is four times
+// slower than a common one. A module that is made to compile slowly can be small, so it is
+// ended soon.
 const (
 	cpuBase, cpuPerMiB, cpuMax          = 5 * time.Second, 3 * time.Second, 60 * time.Second
 	memoryBase, memoryPerMiB, memoryMax = 1 << 30, 64 << 20, 4 << 30
 	fileBase, filePerMiB                = 64 << 20, 16 << 20
 )
 
-// newChildJob returns the job for a module of this size.
+// newChildJob returns the job for a module of this size, in bytes.
 func newChildJob(bytes, workers int) childJob {
 	over := max(bytes-1<<20, 0)
 	perMiB := func(n int) uint64 { return uint64(over) * uint64(n) >> 20 }
@@ -69,7 +70,7 @@ func newChildJob(bytes, workers int) childJob {
 
 // withLongTimeout returns the job with long time limits, for a module that is part of the
 // program. No stranger wrote it, and under emulation honest code takes a hundred times as
-// long. A child that hangs by our own fault still ends after a day.
+// long. A child that hangs by our own fault still ends, after some days at the latest.
 func (j childJob) withLongTimeout() childJob {
 	const day = 24 * time.Hour
 	j.cpu, j.wall = day, wallPerCPU*day

@@ -53,13 +53,13 @@ var dialects = admit.Dialects{
 // traits holds the facts about a module, besides its code, that its calls need.
 type traits struct {
 	Kind     wasm.ShapeKind
-	About    *tool.Manifest             `json:",omitempty"` // manifest in the custom section; nil for native modules
+	About    *tool.Manifest             `json:",omitempty"` // manifest in the custom section; nil: none, or Native
 	Unstable bool                       `json:",omitempty"` // the module imports wasi_unstable instead of preview 1
 	Missing  []preview1.MissingFunction `json:",omitempty"` // imported functions of WASI that the host does not have
 }
 
-// traitsOf returns the traits of an admitted module. It fails if the manifest in the module
-// is wrong.
+// traitsOf returns the traits of an admitted module. It fails if the manifest in the module is
+// wrong; that of a native module is not read.
 func traitsOf(mod *tool.Module, a *admit.Module) (traits, error) {
 	t := traits{Kind: a.Kind, Unstable: a.Unstable, Missing: a.Missing}
 	section, ok := wasm.CustomSection(a.Decoded, wasm.ManifestSection)
@@ -78,7 +78,7 @@ type compiledModule struct {
 	traits
 	dialect  dialect.Dialect
 	minBytes uint64 // linear memory at its start, in bytes
-	cacheErr error  // reason why the module could not be cached; nil: it was, or there is no cache
+	cacheErr error  // reason why the module could not be cached; nil: none is known
 	runtime  wazero.Runtime
 	module   wazero.CompiledModule
 	engine   wazero.CompilationCache // holds the loaded native code; nil with the interpreter
@@ -87,7 +87,7 @@ type compiledModule struct {
 	whyNoSnapshot string    // reason why snap is nil, for people
 	pool          pool      // instances that wait for the next call
 
-	storing sync.WaitGroup // done when the module is in the cache
+	storing sync.WaitGroup // waits for the goroutine that puts the module into the cache, if there is one
 }
 
 func (c *compiledModule) close() error {
@@ -127,8 +127,8 @@ func codeKeyParts(digest string) []string {
 var mapsNative = native.Supported()
 
 // compile loads a module from the cache. If it is not there, it is unpacked from the program,
-// or admitted and compiled by a child, and then cached. An untrustworthy cache is an error; an
-// unwritable cache is not used.
+// or admitted and compiled, and then cached. An untrustworthy cache is an error; that nothing
+// can be written to the cache is not. With Options.Interpreter there is no cache.
 func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiledModule, err error) {
 	defer recoverPanic(&err) // runs in a goroutine of its own, where a panic would end the process
 	if s.opts.Interpreter {
@@ -216,8 +216,8 @@ func (s *Sandbox) withCompileHooks(mod *tool.Module, compile func() (*compiledMo
 	return c, err
 }
 
-// loadCached loads a module from its entry in the cache. It returns nil if the entry is empty,
-// or was damaged; a damaged entry is removed.
+// loadCached loads a module from its entry in the cache. It returns nil if there is no cache,
+// or if the entry is empty or was damaged; a damaged entry is removed.
 func (s *Sandbox) loadCached(place *codecache.Entry, mod *tool.Module) (*compiledModule, error) {
 	if place == nil {
 		return nil, nil
@@ -265,8 +265,9 @@ func (s *Sandbox) mayCompile(mod *tool.Module) error {
 	return nil
 }
 
-// build compiles the module code in a new directory and loads it from there. The directory
-// then becomes the entry place; without a cache (nil) it is removed.
+// build compiles the module code in a new directory, loads it from there and makes its
+// snapshot. The directory then becomes the entry place; without a cache (nil), or after a
+// failure, it is removed.
 func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t traits, place *codecache.Entry) (*compiledModule, error) {
 	dir, err := place.NewDir()
 	if err != nil {
@@ -346,8 +347,8 @@ func align(c *codecache.Contents, dir string) (name string, _ *codecache.Content
 
 // cacheModule completes the directory of a module and puts it into the cache. name is the name
 // that the engine gives to the native code. why is the reason why the module has no snapshot;
-// nil: it has one. With a snapshot the module is replaced by its skeleton, which loads ten
-// times faster.
+// nil: it has one. With a snapshot, and if mapsNative is set, the module is replaced by its
+// skeleton, which loads ten times faster.
 func (s *Sandbox) cacheModule(dir, name string, c *compiledModule, why error, place *codecache.Entry) error {
 	state := &savedState{traits: c.traits, Native: name, Plain: c.whyNoSnapshot}
 	switch {
@@ -481,7 +482,8 @@ func findCode(rt wazero.Runtime, code []byte) (wazero.CompiledModule, error) {
 	return module, err
 }
 
-// prepareInterpreter makes a module ready for the interpreter; never for strangers' modules.
+// prepareInterpreter makes a module ready for the interpreter. Nobody may set
+// Options.Interpreter to run strangers' modules: this process reads them here.
 func (s *Sandbox) prepareInterpreter(ctx context.Context, mod *tool.Module) (*compiledModule, error) {
 	a, err := s.admit(ctx, mod)
 	if err != nil {

@@ -27,7 +27,8 @@ const interpretedTimeout = 20 * time.Second
 
 // Describe returns a module's manifest. The custom section is read without running anything.
 // If there is none, the module's describe function runs, with nothing mounted, no host
-// function and one second. Describe needs no grant because the module gets nothing.
+// function and one second (with the interpreter twenty). Describe needs no grant because the
+// module gets nothing.
 func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error) {
 	a, err := s.admit(ctx, mod)
 	if err != nil {
@@ -107,7 +108,8 @@ func names(missing []preview1.MissingFunction) (out []string) {
 	return out
 }
 
-// sectionManifest checks text, the manifest in a custom section, like checkManifest.
+// sectionManifest checks text, the manifest in a custom section, like checkManifest. It also
+// refuses a manifest that says that it is inferred.
 func sectionManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifest, error) {
 	m, err := checkManifest(mod, a, text)
 	if err == nil && m.Inferred {
@@ -116,8 +118,8 @@ func sectionManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manif
 	return m, err
 }
 
-// checkManifest parses a manifest and checks it against the code. All callers get it through
-// [Sandbox.Describe]: packing and adding a module, and calls by its path.
+// checkManifest parses a manifest and checks it against the code. Packing and adding a module,
+// and calls by its path, do so through [Sandbox.Describe].
 func checkManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifest, error) {
 	m, err := tool.ParseManifest(text)
 	if err != nil {

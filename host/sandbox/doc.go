@@ -1,4 +1,5 @@
-// Package sandbox runs untrusted WebAssembly modules. It is the only importer of wazero.
+// Package sandbox runs untrusted WebAssembly modules. Only it and the packages below it import
+// wazero; tests and measurements do as well.
 //
 // A call passes through these steps, each in a file or a package of its own:
 //

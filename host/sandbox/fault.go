@@ -46,14 +46,14 @@ type callOutcome struct {
 	inst    *instance // lacks fields if it could not be instantiated
 	host    *hostmod.World
 	redact  *redact.Redactor
-	printed string // output of a command until it was ended
+	printed string // see dialect.Guest.Printed
 	out     *abi.Output
 	toolErr *abi.ToolError
 	err     error // set if there is neither out nor toolErr
 }
 
 // judge returns the result of a call. A fault of the guest becomes a failed result for the
-// model, a fault of the host an error. No other code decides which it is.
+// model, a fault of the host an error.
 func judge(v callOutcome) (tool.Result, error) {
 	var hostErr *hostError
 	switch {
@@ -239,9 +239,9 @@ func toolErrorResult(e *abi.ToolError, limit int) tool.Result {
 	return r
 }
 
-// loadErrorResult returns a failed result if err means that the module may not run or the call
-// was cancelled. Otherwise the host could not read or compile the module, and the error is
-// returned.
+// loadErrorResult returns a failed result if err is a refusal of the module, or if the call
+// was cancelled. Otherwise it returns the error: for example Options.Permit does not permit
+// the module, or the host could not read or compile it.
 func loadErrorResult(ctx context.Context, name string, err error) (tool.Result, error) {
 	refused, ok := errors.AsType[*admit.RefusedError](err)
 	switch {

@@ -16,15 +16,16 @@ type Inspection struct {
 	Shape         wasm.Shape
 	Module        *wasm.Module    // nil: the file is a component
 	Component     *wasm.Component // nil: the file is a core module
-	LargestModule *wasm.Module    // largest core module of a component; nil: it has none
-	Missing       []string        // names of imported functions of WASI that the host does not have, each once
-	Manifest      *tool.Manifest  // manifest in the custom section; nil: none, or invalid
+	LargestModule *wasm.Module    // largest core module of a component; nil: there is none
+	Missing       []string        // names of WASI imports of a core module that the host lacks, each once
+	Manifest      *tool.Manifest  // manifest in a core module's custom section; nil: none, or invalid
 	// Refusal is the reason why the file does not run, an [admit.RefusedError]; nil: none.
+	// Options.Permit is not asked.
 	Refusal error
 }
 
-// Inspect describes a module without compiling or running any code. If the file is not
-// WebAssembly, the error is an [admit.RefusedError].
+// Inspect describes a module without compiling or running any code. If the file is too large
+// or not WebAssembly, the error is an [admit.RefusedError].
 func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, error) {
 	i, err := identify(mod)
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// moduleEntry is a module that is compiled, or is being compiled.
+// moduleEntry is a module that is loaded or being loaded, or whose costlyRefusal is remembered.
 type moduleEntry struct {
 	stop    context.CancelCauseFunc // ends the compilation
 	waiting int                     // number of waiting callers; guarded by Sandbox.mu
 	done    chan struct{}           // closed when c and err are set
-	c       *compiledModule         // nil after a failure
+	c       *compiledModule         // nil after a failure, and until done is closed
 	err     error                   // error of loading the module
 }
 
 var errUnwanted = errors.New("nobody waits for the module any more")
 
-// Compile makes a module ready to run, as its first call would. It fails if the compiled code
-// could not be cached, so that the next process would have to compile again. The error is an
-// [admit.RefusedError] if the module may not run.
+// Compile makes a module ready to run, as its first call would. It also fails if the compiled
+// code could not be written to Options.CacheDir, so that the next process would have to compile
+// again. The error is an [admit.RefusedError] if the module is refused.
 func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 	c, err := s.load(ctx, mod)
 	if err == nil && c.cacheErr != nil {
@@ -31,8 +31,8 @@ func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 	return err
 }
 
-// Ready reports whether the compiled code of a module is in the cache or part of the program.
-// It does not read the code.
+// Ready reports whether the compiled code of a module is in the cache, or part of the program
+// and made for this processor. It does not read the code.
 func (s *Sandbox) Ready(mod *tool.Module) bool {
 	if c, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build)); err == nil && c != nil {
 		defer c.Close()
@@ -46,7 +46,8 @@ func (s *Sandbox) Ready(mod *tool.Module) bool {
 
 // Preload begins to load a built-in module that will probably be called soon, so that its call
 // waits less. It does nothing unless native code of the module is part of the program, so
-// never for modules of other authors. Nothing of the module runs.
+// never for modules of other authors. Nothing of the module runs, unless that native code is
+// for another processor: then the module is compiled and initialised.
 func (s *Sandbox) Preload(mod *tool.Module) {
 	if mod.Origin != tool.OriginBuiltin || s.opts.Prebuilt == nil || s.opts.Prebuilt(mod.Digest) == nil {
 		return
@@ -58,9 +59,9 @@ func (s *Sandbox) Preload(mod *tool.Module) {
 	}
 }
 
-// load returns the compiled module. However many callers want a module, it is compiled once,
-// and only as long as one of them waits. All code that compiles or runs a module gets it here,
-// after Options.Permit was asked.
+// load returns the compiled module. However many callers want a module at a time, it is
+// compiled once, and is given up when none of them waits any more. All code that runs a call
+// or asks for a manifest gets the module here, after Options.Permit was asked.
 func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiledModule, error) {
 	if s.opts.Permit != nil {
 		if err := s.opts.Permit(mod); err != nil {

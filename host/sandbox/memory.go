@@ -13,7 +13,7 @@ import (
 // all guests' memories.
 type memory struct {
 	mapped *linear.Memory
-	start  uint64         // size at the beginning of a call: that of the image, or 0
+	start  uint64         // size of the image, with which each call begins; 0: there is no image
 	quota  *policy.Budget // limits the memories of all guests together, in bytes
 
 	// The fields below are about the current call.

@@ -35,8 +35,8 @@ type packIndex struct {
 	Files map[string][]piece // pieces of each file, in order
 }
 
-// Names of the packed files, besides those of a cache entry: module, state and image. These
-// three are the parts of a [native.File].
+// Names of the parts of a [native.File], which are packed as files. Other packed files have
+// the names that they have in a cache entry: codecache.ModuleFile, StateFile and ImageFile.
 const (
 	packedHead = "head"
 	packedCode = "code"
@@ -56,8 +56,8 @@ const (
 	zeroBytes  = 1 << 16 // size of the parts of a file that are checked for being all zeros
 )
 
-// pieces divides a file into pieces. Zeros are pieces of their own, which are neither stored nor
-// unpacked: half of a memory image is zeros.
+// pieces divides a file into pieces. Long runs of zeros, in steps of zeroBytes, are pieces of
+// their own, which are neither stored nor unpacked: half of a memory image is zeros.
 func pieces(data []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(data) > 0 {
@@ -95,8 +95,9 @@ var engineTarget = sync.OnceValues(func() (string, error) {
 	return nameOf([]byte("\x00asm\x01\x00\x00\x00")) // an empty module
 })
 
-// Pack compiles a module like Compile and writes the result into a directory, for
-// [Options.Prebuilt]. The sandbox needs a cache. The same module always gives the same bytes.
+// Pack compiles a module like Compile and writes the result into an existing directory, for
+// [Options.Prebuilt]. The sandbox needs a cache. A module without a snapshot is an error. On
+// the same kind of machine, the same module always gives the same bytes.
 func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error {
 	if err := s.Compile(ctx, mod); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 const maxRefusals = 3
 
 // addRefusals explains the refusals of special paths in a result: the guest got only an error
-// number for them. gaveUp reports whether the failure is the guest's own; a failure with
-// another cause stays as it is.
+// number for them. A success gets a note. A failure becomes one with tool.CodeDenied, if gaveUp
+// reports that it is the guest's own; a failure with another cause stays as it is.
 func addRefusals(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result {
 	if len(refused) == 0 {
 		return r

@@ -18,14 +18,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Options configures a sandbox. Its zero value is the most closed sandbox: host functions
-// have no services behind them, and no code is stored on disk.
+// Options configures a sandbox. With its zero value host functions have no services behind
+// them, no compiled code is cached, and only built-in modules are compiled.
 type Options struct {
 	// CacheDir is the directory of the cache of compiled code. Its files are run as native
 	// code, so the directory and its files must belong to the user, be writable by nobody
 	// else, and be no symbolic links; no file may have a second name, and nobody else may be
-	// able to replace the directory. Otherwise nothing runs. If the directory cannot be
-	// written to, the sandbox works without a cache. Empty: no cache.
+	// able to replace the directory. Otherwise modules are not loaded. If the directory cannot
+	// be made or written to, new code is not cached, with a warning. Empty: no cache.
 	CacheDir string
 	// Build names the build of the program. Code that another build has cached is not used:
 	// that build may have admitted modules that this one refuses.
@@ -42,8 +42,8 @@ type Options struct {
 	// this. Nil: only built-in modules are compiled, in this process.
 	Spawn func(ctx context.Context, dir string, args ...string) (services.CommandResult, error)
 	// Permit returns an error if the module may not be compiled or run at all, not even for
-	// its manifest. It is called each time, before anything of the module is loaded. Nil:
-	// every module is permitted.
+	// its manifest. It is called before each use that loads or runs the module's code, except
+	// for [Sandbox.Preload]. Nil: every module is permitted.
 	Permit func(*tool.Module) error
 	// AllowLarge is set if a person has consented to compiling large modules, and modules with
 	// large functions. tool.Module.AllowLarge is the same for one module.
@@ -52,15 +52,15 @@ type Options struct {
 	Services services.Set
 	// Config returns the value that a built-in module gets for a name that it declares, in
 	// place of its default; false: the default stays. It is called when the module asks for
-	// the value. Nil: all defaults stay.
+	// the value; name then includes lines that the module has appended. Nil: all defaults stay.
 	Config func(module, name string) (string, bool)
 	// Redact removes secrets from results and output of calls, before either is cut to its
 	// limit. Nil: nothing is removed.
 	Redact *redact.Redactor
-	// StageDir returns an existing directory, owned by the user, in which the changes of calls
-	// are stored until they are committed. Its disk needs room for them. It is called for each
-	// call that may write. Nil, or "": changes are stored in memory, at most 64 MiB for each
-	// call.
+	// StageDir returns the absolute path of an existing directory, owned by the user, in which
+	// the changes of calls are stored until they are committed. Its disk needs room for them.
+	// It is called for each call that may write files or start a process. Nil, or "": changes
+	// are stored in memory, at most 64 MiB for each call.
 	StageDir func() string
 	// MemoryBytes limits the linear memories of all running calls together; guests get no
 	// more. 0: DefaultMemoryBytes.
@@ -71,8 +71,9 @@ type Options struct {
 	// VerifyReset compares each instance that is to be reused with the snapshot after every
 	// call, which reads all of its memory. A difference is an error of the call that left it.
 	VerifyReset bool
-	// OnCompile is called before a module is compiled that is not in the cache, which can take
-	// seconds. OnCompiled is called afterwards. Nil: nothing is called.
+	// OnCompile is called before a module is compiled, which can take seconds, but not for
+	// cached or prebuilt code. OnCompiled is called afterwards, with the time that it took and
+	// its error. Nil: nothing is called.
 	OnCompile  func(*tool.Module)
 	OnCompiled func(*tool.Module, time.Duration, error)
 	Logger     *slog.Logger // nil: silent
@@ -92,12 +93,12 @@ type Sandbox struct {
 
 	admitting chan struct{} // semaphore: one module is admitted at a time
 
-	ctx  context.Context    // ends with Close; initialisations of modules run under it
+	ctx  context.Context    // ends with Close; initialisations for snapshots run under it
 	stop context.CancelFunc // ends ctx
 
-	mu        sync.Mutex              // guards trimmer and modules
-	trimmer   *time.Timer             // next run of trim; nil: no slot waits for a call
-	modules   map[string]*moduleEntry // loaded modules by digest; nil once the sandbox is closed
+	mu        sync.Mutex              // guards trimmer, modules and moduleEntry.waiting
+	trimmer   *time.Timer             // next run of trim; nil: none is planned
+	modules   map[string]*moduleEntry // entries of modules by digest; nil once the sandbox is closed
 	compiling sync.WaitGroup          // running finishLoad calls
 }
 
@@ -179,14 +180,16 @@ func (s *Sandbox) trim(now time.Time) {
 	}
 }
 
-// Run carries out one call. If the guest misbehaves or reaches a limit, the Result is a
-// failure; an error means that the host is at fault or that the grant is not for this call.
-// report receives the progress of the call; nil: nobody listens.
+// Run carries out one call. If the guest misbehaves or reaches a limit, or if the call was
+// cancelled, the Result is a failure. An error is not the guest's fault: for example the host
+// failed, the grant is not for this call, or the call has to be asked about first
+// ([policy.ErrAskFirst]). report receives the progress of the call; nil: nobody listens.
 //
 // A call that may write changes nothing on the host. If it succeeds, Run returns its staged
 // changes, which the caller has to commit or drop. The changes of a failed call are dropped;
 // if the call may start a process, an empty stage is returned for what the process has
-// written to caches. Nothing is staged if the process of a call changes files directly, see
+// written to caches. Nothing is staged, and the policy.Staged is nil, if the call may neither
+// write nor start a process, or if its process changes files directly, see
 // [policy.ChangesDirect].
 func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error) {
 	if err := grant.Check(call, mod.Digest); err != nil {

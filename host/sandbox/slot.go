@@ -95,10 +95,10 @@ type pool struct {
 	closed bool
 }
 
-// maxIdle limits the waiting slots of one module. More calls cannot run at once.
+// maxIdle limits the waiting slots of one module. Only half as many guests run at once.
 var maxIdle = 2 * runtime.GOMAXPROCS(0)
 
-// get removes and returns a slot with this limit of memory, in bytes; nil: none waits.
+// get removes and returns a slot with this limit of memory, in bytes; nil: no such slot waits.
 func (p *pool) get(limit uint64) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +175,8 @@ func (p *pool) close() {
 	}
 }
 
-// begin makes a slot the guest of a call, and gives its random generator a new seed.
+// begin makes a slot the guest of a call, and gives its random generator, if the snapshot has
+// found it, a new seed.
 func (i *instance) begin(sl *slot) error {
 	i.slot, i.mod, i.memory = sl, sl.mod, sl.memory
 	if err := sl.memory.begin(sl.memory.start); err != nil {
@@ -187,9 +188,10 @@ func (i *instance) begin(sl *slot) error {
 	return nil
 }
 
-// end ends a call. If the guest returned normally, its slot is reset and goes back to the
-// pool; otherwise the instance is closed. verify asks for a comparison with the snapshot. The
-// error means that the slot could not be reset, or differs from the snapshot.
+// end ends a call. If the guest has a slot and returned normally, the slot is reset and goes
+// back to the pool, unless its memory cannot shrink; otherwise the instance is closed. verify
+// asks for a comparison with the snapshot. The error means that the slot could not be reset,
+// or differs from the snapshot.
 func (i *instance) end(p *pool, verify bool) error {
 	sl := i.slot
 	if sl == nil || !i.returned || sl.mod.IsClosed() {

@@ -42,9 +42,9 @@ type SnapshotInfo struct {
 	// instance.
 	ImageBytes int64
 	Why        string // reason why there is no snapshot, for people; "": there is one
-	// Reseeded is set if the random generator of the module's runtime was found, so that each
-	// call gets a fresh seed. Random numbers that the module drew during its initialisation
-	// are the same in all calls.
+	// Reseeded is set if the random generator of Go was found in the module, so that each call
+	// gives it a fresh seed. Random numbers that a module drew during its initialisation are
+	// the same in all calls.
 	Reseeded bool
 }
 
@@ -60,8 +60,8 @@ func (s *Sandbox) Snapshot(ctx context.Context, mod *tool.Module) (SnapshotInfo,
 	return SnapshotInfo{ImageBytes: int64(len(c.snap.image.Bytes())), Reseeded: c.snap.generatorOffset != 0}, nil
 }
 
-// initTimeout limits the time of a module's initialisation, which then fails. Its fuel and its
-// memory have the limits of a call.
+// initTimeout limits the time of a module's initialisation for a snapshot; beyond it there is
+// no snapshot. Its fuel and its memory have the default limits of a call.
 const initTimeout = 3 * time.Second
 
 // initTime is the time that the clock shows while a module initialises.

@@ -17,7 +17,7 @@ const (
 	stagedDiskBytes   = 4 << 30
 )
 
-// newStage returns the stage for a call that may write; nil: the call needs none.
+// newStage returns the stage for a call that may write or start a process; nil: it needs none.
 func (s *Sandbox) newStage(grant policy.Grant) (*stage.Set, error) {
 	exec, starts := grant.Exec()
 	mounts := grant.Mounts()

@@ -13,7 +13,7 @@ import (
 type CommitNode struct {
 	ID      ID
 	Tree    ID
-	Parents []ID  // empty for the first commit, and for commits at which a shallow clone ends
+	Parents []ID  // empty for a commit without parents, or at which a shallow clone ends
 	When    int64 // time of the committer, in seconds since 1970
 
 	graphPos        uint32   // position in the commit-graph plus 1; 0: it is not there
@@ -50,7 +50,7 @@ type Signature struct {
 
 const (
 	maxParents = 1000     // parents of a commit; one with more is an error
-	maxMessage = 64 << 10 // bytes of a message, which is cut
+	maxMessage = 64 << 10 // bytes of a message; a longer one is cut
 )
 
 // Commit reads a commit. A message of more than 64 KiB is cut.
@@ -93,9 +93,9 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 	return c, nil
 }
 
-// CommitNode returns a node from the commit-graph, or else reads only the beginning of the
-// commit, because a history has thousands of commits. It stores nodes that are not in the
-// commit-graph.
+// CommitNode returns the node of a commit: a stored one, or one from the commit-graph, or else
+// from the object, which it stores. It reads only the beginning of the object where it can,
+// because a history has thousands of commits.
 func (r *Repo) CommitNode(id ID) (*CommitNode, error) {
 	if l := r.nodes[id]; l != nil {
 		return l, nil
@@ -151,7 +151,8 @@ func (r *Repo) Parent(l *CommitNode, i int) (*CommitNode, error) {
 }
 
 // parseHead parses the tree and the parents in the data of a commit, and returns the rest of
-// the data. ok is false if they are malformed.
+// the data. ok is false if they are malformed, or too many. l has no parents where a shallow
+// clone ends.
 func (r *Repo) parseHead(id ID, data []byte) (l *CommitNode, rest []byte, ok bool) {
 	l = &CommitNode{ID: id}
 	l.Tree, data, ok = cutID(data, "tree ")

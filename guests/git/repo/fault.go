@@ -38,10 +38,10 @@ func TooLarge(format string, args ...any) error {
 	return tool.Coded(codeTooLarge, tool.Failed(format, args...))
 }
 
-// IsTooLarge reports whether an error is one of [TooLarge].
+// IsTooLarge reports whether an error is one of [TooLarge]; that of [IsSpent] is one, too.
 func IsTooLarge(err error) bool { return tool.CodeOf(err) == codeTooLarge }
 
-// Unsupported returns an error of a repository that only git itself can read.
+// Unsupported returns an error for a request that only git itself can fulfil, or nobody can.
 func Unsupported(format string, args ...any) error {
 	return tool.Coded(codeUnsupported, tool.Failed(format, args...))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // This file reads git's commit-graph, see gitformat-commit-graph(5). It holds the [CommitNode]
-// of most commits, in a form that is read a hundred times faster than objects, and Bloom
+// of most commits, in a form that is read a hundred times faster than objects, and often Bloom
 // filters for the paths that each commit changes. It only saves work. A malformed commit-graph
 // is not used; a wrong one is believed, as git does. A position is the number of a commit,
 // from 0 in the lowest layer.
@@ -23,8 +23,8 @@ type graph struct {
 	fan        int64  // table: number of commits up to each first byte of an ID
 	names      int64  // IDs of the commits
 	data       int64  // trees, times and parents of the commits
-	edges      chunk  // parents of commits with more than two
-	filterEnds int64  // ends of the Bloom filters in blooms; 0: there are no filters
+	edges      chunk  // parents of commits with more than two, from the second parent on
+	filterEnds int64  // ends of the Bloom filters in blooms; 0: there are no usable filters
 	blooms     chunk  // Bloom filters of the commits
 	hashes     uint32 // number of bits that a path sets in a filter
 }
@@ -43,8 +43,8 @@ const (
 	maxHashes     = 32         // limit for graph.hashes; with more, filters are not used
 )
 
-// openGraphs opens the layers of the commit-graph at the first call. It opens none for a
-// shallow clone, where commits have fewer parents.
+// openGraphs opens the layers of the first usable commit-graph in r.objects, at the first
+// call. It opens none for a shallow clone, where commits have fewer parents.
 func (r *Repo) openGraphs() {
 	if r.graphsOpened {
 		return

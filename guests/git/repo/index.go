@@ -15,12 +15,12 @@ import (
 // Index is the index, which holds the content of the next commit, see gitformat-index(5).
 type Index struct {
 	Entries []IndexEntry          // sorted by path, and by stage
-	MTime   int64                 // modification time of the index file, in nanoseconds
+	MTime   int64                 // modification time of the index file, in nanoseconds; 0: no file
 	trees   map[string]cachedTree // known trees of directories, by path with a final slash; "": the top
 }
 
-// IndexEntry is a file in the index. MTime, CTime and Size are those of the file when it was
-// added.
+// IndexEntry is a file in the index. MTime, CTime and Size are those that the file in the
+// worktree had when git last updated the entry.
 type IndexEntry struct {
 	Path  string
 	Mode  uint32
@@ -133,9 +133,9 @@ func less(a, b *IndexEntry) bool {
 
 func shorten(s string) string { return s[:min(len(s), 200)] }
 
-// extensions reads the extensions of the index that are known here. An unknown one is an error
-// if its name does not begin with a capital letter: git requires that such a one is
-// understood.
+// extensions reads the cached trees in the extensions of the index. Any other extension is
+// ignored, or an error if its name does not begin with a capital letter: git requires that
+// such a one is understood.
 func (x *Index) extensions(data []byte) error {
 	for {
 		name, body, rest, ok := format.Extension(data)

@@ -43,14 +43,14 @@ const (
 // huffman decodes symbols: codes of up to fastBits bits by a table, longer ones bit by bit. An entry
 // of a table is symbol<<4 | number of bits.
 type huffman struct {
-	fast  [1 << fastBits]uint16 // entries, by the next bits of the input; 0: the code is longer
+	fast  [1 << fastBits]uint16 // entries, by the next bits of the input; 0: the code is longer or unknown
 	mask  uint64                // mask of the bits to look up: no more than the longest code has
 	count [maxBits + 1]uint16   // number of codes, by their bits
 	codes [maxLit]uint16        // all entries, sorted by their number of bits
 }
 
 // build makes the tables from entries that are sorted by symbol. It returns false if their lengths
-// form neither a complete code nor a code of a single symbol.
+// form no complete code, unless there is no entry, or only one of one bit.
 func (h *huffman) build(codes []uint16) bool {
 	h.count = [maxBits + 1]uint16{}
 	for _, c := range codes {
@@ -131,7 +131,7 @@ func (z *inflater) takeBits(n uint) uint32 {
 	return v
 }
 
-// symbol returns the first symbol in some bits, and the number of its bits; 0: there is none.
+// symbol returns the first symbol in some bits, and the number of its bits; n 0: none.
 func (h *huffman) symbol(next uint64) (sym int, n uint) {
 	if e := h.fast[next&h.mask&(1<<fastBits-1)]; e != 0 {
 		return int(e >> 4), uint(e & 15)
@@ -160,8 +160,8 @@ var (
 	lensOrder  = [...]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15} // order in which the head of a block gives the lengths of the codes for lengths
 )
 
-// inflate fills out with the decoded data, which must have exactly this size. cut is set if there
-// may be more data, which is ignored.
+// inflate fills out with the decoded data. Data of another size is an error, unless cut is
+// set: then more data is ignored.
 func (z *inflater) inflate(in *reader, out []byte, cut bool) error {
 	z.in, z.bits, z.n, z.ended, z.paddingBits = in, 0, 0, false, 0
 	z.out, z.at = out, 0

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// MaxObject limits the objects that are read, in bytes; a larger one is an error.
+	// MaxObject limits an object that [Repo.Read] returns, in bytes; a larger one is an error.
 	MaxObject     = 8 << 20
-	maxCut        = 256 << 10 // bytes of a commit or a tag that are read; the rest is cut
+	maxCut        = 256 << 10 // bytes of a commit or a tag that are read; the rest is cut, see read
 	maxChain      = 4095      // deltas between an object and its first base, as in git; more are an error
 	maxChainBytes = 256 << 20 // bytes of all objects that these deltas make; more are an error
 )
@@ -44,7 +44,8 @@ func (r *Repo) ReadAs(id ID, want Kind) ([]byte, error) {
 }
 
 // read returns an object. If it has more than maxBytes bytes, read returns the first maxBytes
-// of them and cut; or an error if it is stored as a delta; or all of a cached one.
+// of them and cut, or all of a cached one. For an object that is stored as a delta it returns
+// an error instead, also if only a base has more.
 func (r *Repo) read(id ID, maxBytes int) (kind Kind, data []byte, cut bool, err error) {
 	if err := r.Check(); err != nil {
 		return 0, nil, false, err
@@ -244,7 +245,7 @@ const (
 	maxCacheObject = 1 << 20 // bytes of one object; a larger one is not cached
 )
 
-// cache holds objects of packs, mostly bases of deltas.
+// cache holds objects of packs that were read lately: they may be bases of further deltas.
 type cache struct {
 	objects map[packOffset]*cached
 	queue   []*cached // all objects; the first one is dropped next, unless used is set
@@ -260,7 +261,7 @@ type cached struct {
 	packOffset
 	kind Kind
 	data []byte
-	used bool // set by get; cleared when the object is passed over in queue
+	used bool // set by put and get; cleared when the object is passed over in queue
 }
 
 func (c *cache) get(p *pack, off int64) (Kind, []byte) {
@@ -310,7 +311,7 @@ func readDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-const maxEntries = 50_000 // entries of a directory that are listed: more than normal directories have
+const maxEntries = 50_000 // entries of a directory, more than is usual; further ones are left out
 
 // Kind returns the kind of an object.
 func (r *Repo) Kind(id ID) (Kind, error) {

@@ -20,7 +20,7 @@ type Ref struct {
 
 // Head is the content of HEAD.
 type Head struct {
-	Branch string // refs/heads/NAME; "": HEAD is detached
+	Branch string // usually refs/heads/NAME; "": HEAD is detached
 	ID     ID     // commit of HEAD; zero: the branch has no commits
 }
 
@@ -93,7 +93,8 @@ func (r *Repo) readRef(name string) (string, error) {
 	return found, err
 }
 
-// packedRefs calls yield with the packed references until it returns false.
+// packedRefs calls yield with each packed reference and the text of its ID, until yield
+// returns false.
 func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 	f, err := os.Open(filepath.Join(r.CommonDir, "packed-refs"))
 	if err != nil {
@@ -125,13 +126,13 @@ func (r *Repo) packedRefs(yield func(name, id string) bool) error {
 }
 
 const (
-	// MaxRefs limits the references that are listed; further ones are left out.
+	// MaxRefs limits the references that [Repo.Refs] lists; further ones are left out.
 	MaxRefs     = 10_000
-	maxRefDepth = 16 // levels of directories of references; deeper ones are not listed
+	maxRefDepth = 16 // levels of directories with references as files; deeper ones are not listed
 )
 
-// Refs lists the references below a name such as refs/heads/, sorted. more is set if some are
-// left out.
+// Refs lists the references whose names begin with below, such as refs/heads/, sorted by name.
+// more is set if there are more than [MaxRefs]. References that cannot be read are left out.
 func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	found := map[string]ID{}
 	err = r.packedRefs(func(name, id string) bool {
@@ -177,7 +178,7 @@ func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	return refs, more, r.Check()
 }
 
-// Names lists the short names of branches and tags, for hints.
+// Names lists the short names of branches, tags and remote branches, for hints.
 func (r *Repo) Names() (names []string) {
 	for _, below := range []string{"refs/heads/", "refs/tags/", "refs/remotes/"} {
 		refs, _, _ := r.Refs(below)

@@ -65,7 +65,7 @@ type Repo struct {
 	Worktree   string // top directory of the files; "": the repository is bare
 	OpenedPath string // path given to Open, relative to Worktree or the bare repository
 
-	cancelled      func() error // returns an error once the call must end; nil: nothing ends it
+	cancelled      func() error // returns an error once the call must end; nil: only its work limits it
 	spent          int          // units of work so far, see [MaxWork]
 	workLimit      int          // units of work above which Check returns an error
 	pages          pages
@@ -77,10 +77,10 @@ type Repo struct {
 	graphs         []*graph // layers of the commit-graph, the lowest first
 	graphsOpened   bool     // set if no commit-graph remains to be opened: openGraphs or Tips was called
 	bloom          bloomKey
-	nodes          map[ID]*CommitNode  // nodes that are not in the commit-graph
+	nodes          map[ID]*CommitNode  // nodes read from objects, not the commit-graph; up to maxNodes
 	packsListed    bool                // set once listPacks was called
 	lostAlternates []string            // alternates that do not exist or are not granted
-	partialClone   bool                // set if some objects are only at the remote
+	partialClone   bool                // set by listPacks if some objects are only at the remote
 	shallow        map[ID]bool         // commits at which a shallow clone ends; empty: it is not shallow
 	lookups        map[lookupKey]Entry // results of lookup; a zero entry: the tree lacks the name
 	loose          map[byte][]ID       // IDs of the loose objects, by first byte, once listed
@@ -89,7 +89,8 @@ type Repo struct {
 const maxAbove = 256 // directories, from a path upwards, that are searched for a repository
 
 // Open opens the repository that holds a path, which must be absolute and clean and need not
-// exist. check is called from time to time; its error ends the call. Nil: nothing ends it.
+// exist. Later reads call check from time to time, and end with its error. Nil: only the limit
+// [MaxWork] ends them.
 func Open(path string, check func() error) (*Repo, error) {
 	dir := path
 	for range maxAbove {
@@ -204,8 +205,8 @@ func newRepo(gitDir, worktree string, check func() error) (*Repo, error) {
 	return r, nil
 }
 
-// realPath returns an absolute, clean path with symbolic links resolved, at most 40. Links
-// above the granted directories cannot be seen, and stay.
+// realPath resolves the symbolic links in an absolute, clean path. Links above the granted
+// directories cannot be seen, and stay, as do links after the first 40.
 func realPath(path string) string {
 	left := 40 // links that may still be followed
 	for at := 1; at < len(path) && left > 0; {

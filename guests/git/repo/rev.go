@@ -16,7 +16,7 @@ import (
 )
 
 // Rev resolves a revision to an ID, see gitrevisions(7): a reference, the beginning of an ID,
-// both with ~N, ^N and ^{KIND}, and REV:PATH.
+// both with ~N, ^N and ^{KIND}, and REV:PATH. An object of a whole ID need not exist.
 func (r *Repo) Rev(rev string) (ID, error) {
 	name, path, hasPath := strings.Cut(rev, ":")
 	if hasPath {
@@ -46,7 +46,7 @@ func (r *Repo) Rev(rev string) (ID, error) {
 	return id, err
 }
 
-const maxSteps = 100_000 // limit for the N of ~N; a larger one is an error
+const maxSteps = 100_000 // limit for the N of ~N and ^N; a larger one is an error
 
 // step applies the first ~N, ^N or ^{KIND} of steps to id, and returns the others.
 func (r *Repo) step(rev string, id ID, steps string) (ID, string, error) {
@@ -121,10 +121,11 @@ func (r *Repo) CommitOf(rev string) (*Commit, error) {
 	return r.Commit(id)
 }
 
-const maxTags = 10 // tags of tags that are followed; more are an error
+const maxTags = 10 // objects in a chain of tags, with the last tag's object; more are an error
 
 // peel follows tags, and a commit to its tree, until the object is of the kind to; "": until
-// it is no tag. It returns an error if this does not lead to such an object.
+// it is no tag; "object": it follows nothing. It returns an error if this does not lead to
+// such an object. rev is for errors.
 func (r *Repo) peel(rev string, id ID, to string) (ID, error) {
 	for range maxTags {
 		kind, data, _, err := r.read(id, maxCut)
@@ -258,7 +259,8 @@ func (r *Repo) abbreviated(name string) (id ID, found bool, err error) {
 
 const maxAmbiguous = 100 // objects that are compared for one abbreviated ID; more are an error
 
-// idsWithPrefix lists the IDs that begin with digits, sorted: all, or more than maxAmbiguous.
+// idsWithPrefix lists the IDs that begin with lower-case digits, sorted: all, or some of more
+// than maxAmbiguous.
 func (r *Repo) idsWithPrefix(digits string) (all []ID, err error) {
 	var low ID
 	padded := digits + strings.Repeat("0", 40-len(digits))

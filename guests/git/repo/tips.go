@@ -12,7 +12,7 @@ import (
 
 // Tips lists the objects that lead to the whole history: refs are those of references and of
 // HEAD and similar files in all worktrees, logged those in reflogs. all is false if there may
-// be others. Then no commit-graph is used any more: it could claim another tree for a commit.
+// be others. After Tips, r uses no commit-graph, which could claim another tree for a commit.
 func (r *Repo) Tips() (refs, logged []ID, all bool, err error) {
 	r.dropGraphs()
 	r.graphsOpened = true
@@ -95,8 +95,8 @@ func (r *Repo) ObjectGitDirs() []string {
 }
 
 // Indexes yields the indexes of all worktrees of the repositories in [Repo.ObjectGitDirs]. An
-// index that cannot be read is empty, and comes with an error. own is the index of this
-// worktree if it was read before; nil: it is read.
+// index that cannot be read is empty, and comes with an error, as do worktrees that cannot be
+// listed. own is the index of this worktree if it was read before; nil: it is read.
 func (r *Repo) Indexes(own *Index) iter.Seq2[*Index, error] {
 	return func(yield func(*Index, error) bool) {
 		for _, common := range r.ObjectGitDirs() {

@@ -1,11 +1,12 @@
 package repo
 
-// Work is counted so that a call ends, with its findings so far, well before its time and its
-// fuel run out. It is counted by the data that is read and produced, and not by the clock, so
-// that it is the same each time. A unit is about a thousand instructions of the module.
+// Work is counted so that a call ends well before its time and its fuel run out. It is counted
+// by the data that is read and produced, and not by the clock, so that it is the same each time.
+// A unit is about a thousand instructions of the module.
 
 // MaxWork limits the work of a call, in units: it takes about half of the call's time on a slow
-// machine. A call that reaches it ends with its findings so far. Tests lower it.
+// machine. A call that exceeds it ends, with its findings so far if it can show them, or else
+// with an error, see [IsSpent]. Tests lower it.
 var MaxWork = 10_000_000
 
 // Costs in units of work.

@@ -14,7 +14,8 @@ import (
 )
 
 // Dir is an open directory. It lists itself and its parent, the names that lead to mounts,
-// then the entries of the host, if any. A Dir may be used by one goroutine only.
+// the names that only the stage has, then the entries of the host, if any. A Dir may be used
+// by one goroutine only.
 type Dir struct {
 	AllNames bool // [Dir.Entry] also returns names that are not UTF-8
 
@@ -27,7 +28,7 @@ type Dir struct {
 	// m is the mount of the directory; nil for a synthetic directory, which has no values in the
 	// fields from here to addedNames either.
 	m               *mount
-	host            *hostDir
+	host            *hostDir      // nil: synthetic, or the guest has made the directory on the stage
 	realPath        string        // absolute name without links, in a writable mount
 	forbiddenBy     paths.Special // special path that forbids changes of the directory
 	changeForbidden bool          // whether forbiddenBy applies
@@ -76,7 +77,7 @@ const (
 const maxLeftOut = 64
 
 // newDir returns a Dir for the directory at a place. It takes over host, which is nil for a
-// synthetic directory; on error the caller closes host.
+// directory that the host does not have; on error the caller closes host.
 func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 	d := &Dir{fs: f, shown: p.shown, m: p.m, ino: hashIno(p.shown), node: p.node}
 	if p.m != nil && p.m.write {
@@ -281,8 +282,8 @@ func (d *Dir) SetTimes(atim, mtim int64) Errno {
 	return errnoOf(rootedfs.SetTimes(d.host.file, atim, mtim))
 }
 
-// Dirs opens directories one after the other, and closes each before the next.
-// Directories on the way to several of them are looked up once.
+// Dirs opens directories one after the other, and closes each before the next. Of those that
+// follow one another, the common directories on the way are looked up once.
 func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 	return func(yield func(*Dir, Errno) bool) {
 		defer f.cacheDirs()()
@@ -294,8 +295,8 @@ func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 	}
 }
 
-// Lstats calls [FS.Lstat] for one name after the other. Directories on the way to several
-// names are looked up only once for every 64 names.
+// Lstats calls [FS.Lstat] for one name after the other. Of names that follow one another, the
+// common directories on the way are looked up once, and again after every 64 names.
 func (f *FS) Lstats(names []string) iter.Seq2[Stat, Errno] {
 	const row = 64
 	return func(yield func(Stat, Errno) bool) {

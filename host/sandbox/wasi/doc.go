@@ -9,11 +9,11 @@
 // A mount is a granted directory. It appears under its absolute host name (on Windows C:\ws
 // appears as /C:/ws). The directories above a mount are synthetic: they exist only here, list
 // only what leads to a mount, and cannot be changed. A masked path lies inside a mount, but
-// the guest must never reach it. A guarded mount has a masked path or another mount inside;
-// only guarded mounts pay for the checks this needs, see guard.go. A special path is on the
-// list of package paths, under the name that the host has for it, see special.go: a closed one
-// cannot be changed, one that needs a question can be changed on a stage only, and a secret
-// file can be read only if [Options] names it.
+// the guest must never reach it. A guarded mount may have a masked path, a system directory or
+// another mount inside; only guarded mounts pay for the checks this needs, see guard.go. A
+// special path is on the list of package paths, under the name that the host has for it, see
+// special.go: a closed one cannot be changed, one that needs a question can be changed on a
+// stage only, and a secret file of the host can be read only if [Options] names it.
 //
 // # Names
 //
@@ -24,7 +24,8 @@
 //
 // Where mounts are nested, the one with the longest name wins, whatever the directory of
 // the outer mount holds under that name. A directory that is granted under two names,
-// neither of which is inside the other, is two mounts, each with its own right to write.
+// neither of which is inside the other, is two mounts, each with its own right to write; on a
+// stage that is an error if one of them is writable.
 //
 // # Errors
 //
@@ -51,7 +52,7 @@
 //	ENAMETOOLONG  a name of more than MaxPath bytes; on a stage also a name that
 //	              is too long or too deep for the stage
 //	EILSEQ        a name that is not UTF-8
-//	EINVAL        a name that is empty or has a NUL
+//	EINVAL        a name that is empty or has a NUL, or another wrong argument
 //	EBADF         the FS is closed, or the file was not opened for this
 //
 // # What is and is not protected
@@ -64,10 +65,10 @@
 // Many files or directories can be opened in a row, see [View.Contents] and [FS.Dirs].
 // The directories on the way are then looked up once, with the result that a guest would
 // get which opens the directory first: if a directory is moved meanwhile, the row still
-// uses it until the row ends. The files of a [View] in a guarded mount are opened before
-// their kind is checked. In a listing, masked files are found by their inode numbers if
-// the file system lists true numbers and no other file system is mounted inside;
-// elsewhere each entry is looked up.
+// uses it until the row ends. Some files, such as those of a [View], are opened before their
+// kind is checked. In a listing, masked files are found by their inode numbers if the file
+// system lists true numbers and no other file system is mounted inside. Directories, and
+// elsewhere all entries, are looked up.
 //
 // A file with several hard links can be read: its other names cannot be found, not even
 // if one of them is a secret. Such a file cannot be changed, and a guest creates no
@@ -91,6 +92,6 @@
 //
 // A guest is one goroutine, and an FS serves one guest. While the guest waits, other
 // goroutines may read the result of [FS.OpenContent]. [FS.Close] may be called by another
-// goroutine at any time: a call in progress ends or fails with EBADF, and every later
-// call fails.
+// goroutine at any time: a call in progress ends or fails with EBADF, and later calls open,
+// read and change no file.
 package wasi

@@ -11,8 +11,8 @@ import (
 // Errno is an error number of WASI preview 1. Zero is success.
 type Errno uint16
 
-// The error numbers of WASI preview 1. The package documentation lists those that this
-// package returns, with their reasons.
+// The error numbers of WASI preview 1, as far as they are used here. The package documentation
+// lists the reasons for which this package itself returns some of them.
 const (
 	EACCES       Errno = 2
 	EAGAIN       Errno = 6
@@ -87,8 +87,8 @@ const (
 	errReplaced     = EAGAIN // the file was replaced meanwhile
 )
 
-// hostErrnos maps errors of the host that a guest gets unchanged. Several host errors may
-// share one number of the guest.
+// hostErrnos maps errors of the host to those of the guest, which have the same name except for
+// the last few. Several host errors may share one number of the guest.
 var hostErrnos = func() map[syscall.Errno]Errno {
 	out := map[syscall.Errno]Errno{}
 	for _, p := range []struct {

@@ -23,7 +23,7 @@ type File struct {
 	changeForbidden    bool          // whether forbiddenBy applies
 
 	pos    int64 // position, in bytes
-	size   int64 // size known to this handle, in bytes; others may have made the file longer
+	size   int64 // size known to this handle, in bytes; others may have changed it
 	append bool  // append mode, see SetAppend
 	closed bool
 }
@@ -205,7 +205,7 @@ func (f *File) Grow(size int64) Errno {
 	return f.Truncate(size)
 }
 
-// Sync waits until the written content is on the disk.
+// Sync waits until the written content is on the disk. On a stage it does nothing.
 func (f *File) Sync() Errno {
 	if !f.writable {
 		return 0 // this handle has written nothing

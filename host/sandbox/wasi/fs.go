@@ -35,7 +35,7 @@ type FS struct {
 
 	mu        sync.Mutex
 	open      map[io.Closer]struct{}
-	openCount int // number of open files, including files that are being opened
+	openCount int // number of files and directories that are open, being opened, or reserved for views
 	closed    bool
 }
 
@@ -66,8 +66,10 @@ type Options struct {
 // New opens the mounts. Each must be an existing directory under an absolute, clean name;
 // symbolic links in the name are followed now and never again. Masked paths are absolute,
 // clean names too, and need not exist. Without mounts the file system is empty. Nil options
-// are the zero value. It is an error if a mount is masked, or inside a masked directory, or if
-// a directory is mounted twice with different rights. The caller must Close the result.
+// are the zero value. It is an error if a mount is masked, or inside a masked directory, or a
+// system directory such as /proc, or if a name is mounted twice with different rights. On a
+// stage a directory with two names, one of them writable, is an error as well. The caller must
+// Close the result.
 func New(mounts []policy.Mount, masked []string, opts *Options) (*FS, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -323,7 +325,7 @@ func addWithinLimit(counter *int64, n, limit int64) Errno {
 type place struct {
 	m     *mount        // nil for a synthetic directory
 	dir   rootedfs.Root // the directory in which name is looked up
-	name  string        // a single name in a guarded mount; else the whole name, whose links are not followed yet
+	name  string        // a single name if walked or staged, without lookupErrno; else the whole, with its links
 	shown string        // the absolute name that the guest used
 	slash bool          // the name must be that of a directory
 
@@ -331,15 +333,15 @@ type place struct {
 	walked     bool
 	cached     bool        // a dirCache closes dir; else close does, unless dir is the root of the mount
 	rel        string      // path of dir relative to the mount
-	info       os.FileInfo // describes the file with the name; nil: there is none
+	info       os.FileInfo // describes the file with the name; nil: there is none, or unexamined is set
 	trails     [][]string  // paths from dir to hidden files, as lists of names
 	viaLink    bool        // a symbolic link at the end of the guest's name led here
 	unexamined bool        // the file with the name was not looked up
-	steps      int         // number of names that the walk looked up
+	steps      int         // number of names that the walk looked up, if unexamined is set
 
-	lookupErrno Errno // reason why no file was found; 0: there is none, or one was found
+	lookupErrno Errno // error of the look-up; 0: it found a file, or that the name is free
 
-	// In a staged mount only, with all fields above except walked and cached:
+	// In a staged mount only, where info, trails, viaLink and lookupErrno are set, too:
 	parent *stage.Node // directory of the file
 	node   *stage.Node // the file; nil: there is none
 }
@@ -366,8 +368,8 @@ func (l linkMode) follows(slash bool) bool {
 	return l == followLink || l == openDirectly || l == keepUnlessSlash && slash
 }
 
-// resolve finds the place of a name. If the name is not walked, the root applies last, the
-// treatment of a link at the end, when it uses the place.
+// resolve finds the place of a name. last is the treatment of a link at the end, if the name
+// is walked; otherwise it depends on the method of place that the caller uses.
 func (f *FS) resolve(name string, last linkMode) (place, Errno) {
 	f.limits.Charge(costPath)
 	shown, slash, errno := clean(name)
@@ -434,7 +436,7 @@ func (p *place) checkWritable() Errno {
 	return 0
 }
 
-// isWalked reports whether the name was looked up one directory at a time.
+// isWalked reports whether the name was walked, or is in a staged mount that is guarded.
 func (p *place) isWalked() bool { return p.walked || p.staged() && p.m.guard != nil }
 
 // staged reports whether the place is in a staged mount. Its file was looked up, as in a
@@ -443,8 +445,8 @@ func (p *place) staged() bool { return p.parent != nil }
 
 func (p *place) isResolved() bool { return p.isWalked() || p.staged() }
 
-// isPinned reports whether the place must not be renamed, replaced or removed: it is the mount
-// itself, or on the way to a hidden path.
+// isPinned reports whether the place must not be renamed, replaced or removed, for example
+// because it is the mount itself, or on the way to a hidden path.
 func (p *place) isPinned() bool {
 	return p.name == "." || p.isWalked() && leadsToHidden(p.trails, p.name)
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// guard keeps a guest away from hidden paths inside a mount: masked paths, and the directories
-// of nested mounts, which are reached under their own name and with their own rights only.
+// guard keeps a guest away from hidden paths inside a mount: masked paths, system directories,
+// and the directories of nested mounts, which are reached under their own name and with their
+// own rights only.
 //
 // An existing path is known by its identity, so that no other name for it helps: a symbolic
 // link, a bind mount, a renamed parent. A path that may come into existence is known by name,

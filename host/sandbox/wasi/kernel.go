@@ -7,13 +7,13 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// Some file systems hold no files: they show the kernel and every process. Package
+// Some file systems hold no files: they show the kernel and every process. On Linux, package
 // rootedfs opens nothing there, wherever they are mounted. The usual ones are hidden too,
 // under their usual names.
 
 // hideSystem hides [paths.SystemDirs], by name and identity like masked paths, in every mount
-// that could show them. crossed has an element for each mount: true if it holds another mount
-// point.
+// that could show them. A mount that is one of them is an error. crossed has an element for
+// each mount: true if it holds another mount point.
 func (f *FS) hideSystem(seen lstatCache, crossed []bool) error {
 	for _, p := range paths.SystemDirs() {
 		trails, end, err := seen.follow(p)

@@ -12,8 +12,8 @@ import (
 // MaxPath limits the bytes of a name; a longer one is ENAMETOOLONG.
 const MaxPath = 4096
 
-// clean returns the absolute form of a guest's name. dir is set if the name ends in a
-// slash or a dot, so that it can only be the name of a directory.
+// clean returns the absolute form of a guest's name. dir is set if the name ends in a slash, or
+// in "." or ".." as a name of its own, so that it can only be the name of a directory.
 func clean(p string) (_ string, dir bool, _ Errno) {
 	switch {
 	case p == "":
@@ -44,7 +44,7 @@ func isName(name string) bool {
 // JoinBelow returns the name of the file p, a name relative to an open directory whose name is
 // dir. The names are joined as text: if the directory was moved since it was opened, the
 // result still leads to its old place, and to whatever is there now, with the rights that
-// apply there. It is EPERM if p is absolute or leads above dir.
+// apply there. It is EPERM if p is absolute or leads above dir, and EINVAL if p is empty.
 func JoinBelow(dir, p string) (string, Errno) {
 	switch {
 	case p == "":

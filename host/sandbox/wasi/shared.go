@@ -60,7 +60,7 @@ type View struct {
 // View returns a view, which must be closed before f. It can have at most maxOpen files open
 // at the same time, and at most half of the number that f may still open: these are taken from
 // f, so that the limits of the two do not depend on each other. fuel is called with the prices
-// of the view's operations.
+// of the view's operations; it must not be nil.
 //
 // ok is false if f is closed, or has a stage, which serves one goroutine only.
 func (f *FS) View(maxOpen int, fuel func(units uint64)) (_ *View, ok bool) {

@@ -150,8 +150,8 @@ func (f *FS) checkMove(p *place, dir bool) Errno {
 }
 
 // checkNames returns EPERM for a place if find finds a special path for its name, or for its
-// name before the guest moved the file. A file that the guest has made may have any name
-// before it is moved.
+// name before the guest moved the file. A file that the guest has made on a stage may have any
+// name.
 func (f *FS) checkNames(p *place, find func(string) (paths.Special, bool)) Errno {
 	if p.staged() && p.node != nil {
 		if p.node.Origin() == nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// stageMounts makes each writable mount a tree of the stage.
+// stageMounts makes each writable mount a tree of the stage. It fails if a directory has two
+// mounts, and one of them is writable.
 func (f *FS) stageMounts() error {
 	for i, m := range f.mounts {
 		for _, other := range f.mounts[:i] {

@@ -43,7 +43,8 @@ func typeOfMode(m fs.FileMode) FileType {
 	return Unknown
 }
 
-// Stat describes a file to a guest. Times are nanoseconds since 1970.
+// Stat describes a file to a guest. Times are nanoseconds since 1970. Size is in bytes, and 0
+// for a symbolic link.
 type Stat struct {
 	Dev, Ino         uint64
 	Type             FileType

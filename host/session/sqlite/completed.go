@@ -10,7 +10,7 @@ import (
 )
 
 // completedSuffix is the suffix of a file beside the database. Every start looks for calls
-// without a result. To avoid reading all calls ever made, the file names an event before which
+// without a result. To avoid reading all calls ever made, the file names an event up to which
 // each call has a result, by its number and its hash. The hash shows that the file belongs to
 // this database. The file is trusted like the database, because the same users can write both.
 // Without it all calls are read.

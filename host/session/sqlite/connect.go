@@ -25,8 +25,8 @@ const (
 	codeNotADB     = 26
 )
 
-// connector opens connections with fixed parameters. It replaces a registered driver and a DSN, so
-// that nothing is registered globally.
+// connector opens connections with fixed parameters. With it this package needs no registered
+// driver.
 type connector struct {
 	dsn string
 }
@@ -99,9 +99,9 @@ func isBusy(err error) bool {
 var errLocked = errors.New("another process has kept the store locked")
 
 // retryWhileBusy calls f until it succeeds, fails with an error that is not due to a lock of
-// another connection, or limit has passed; then the error wraps errLocked. SQLite's own waiting is
-// kept short: its pauses grow to a tenth of a second, and with many processes the one that has
-// waited longest would come last. Random pauses give each process its turn.
+// another connection, or ctx ends. If limit has passed before, the error wraps errLocked. SQLite's
+// own waiting is kept short: its pauses grow to a tenth of a second, and with many processes the
+// one that has waited longest would come last. Random pauses give each process its turn.
 func retryWhileBusy(ctx context.Context, limit time.Duration, f func() error) error {
 	start := time.Now()
 	for {

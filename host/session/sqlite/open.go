@@ -84,7 +84,8 @@ func (s *Store) begin(ctx context.Context) error {
 	return openError(s.path, err)
 }
 
-// openError turns an error, except an [OpenError], into an OpenError with an explanation.
+// openError turns an error, except an [OpenError], into an OpenError, with an explanation if there
+// is one. Nil stays nil.
 func openError(path string, err error) error {
 	problem := map[int]string{codeNotADB: "it is not a session store, or its beginning is damaged", codeCorrupt: "it is damaged"}[code(err)]
 	if problem != "" {
@@ -103,7 +104,7 @@ func openError(path string, err error) error {
 // localDiskHint is the hint for a file system on which the store does not work.
 const localDiskHint = "keep the store on a disk of this machine: set XDG_DATA_HOME to a directory there"
 
-// pragma reads a setting of the writer's connection.
+// pragma reads a setting of the writer's connection; it sets a name that ends with "= value".
 func (s *Store) pragma(ctx context.Context, name string, value any) error {
 	return s.conn.QueryRowContext(ctx, "PRAGMA "+name).Scan(value)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
-// OpenError is returned if a store cannot be opened.
+// OpenError is returned if a store cannot be opened, by [Open] or by [Verify].
 type OpenError struct {
 	Path    string
 	Problem string // the problem with the file; empty: Err explains it

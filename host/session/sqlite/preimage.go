@@ -14,7 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// preimagesBudget limits the compressed bytes of all preimages; beyond it, the oldest are deleted.
+// preimagesBudget limits the compressed bytes of all preimages. If there are more, the oldest are
+// deleted from time to time, but never those of the latest event with preimages.
 const preimagesBudget = 256 << 20
 
 // minCompressed is the least number of bytes of a content that is compressed.
@@ -24,7 +25,7 @@ const minCompressed = 128
 type storedPreimage struct {
 	sum  [32]byte // SHA-256 of the content
 	size int      // number of bytes of the content
-	data []byte   // the compressed content, or the content if compressing does not shorten it
+	data []byte   // the compressed content, or the content if it is short or compressing does not shorten it
 }
 
 // compressors holds writers for deflated. A new writer takes longer than a small content.

@@ -25,13 +25,13 @@ const (
 )
 
 // Events yields the events of a session with Seq > after. It ends with the event that was the
-// latest when the iteration began. For a damaged event it yields a [session.ChainError].
+// latest when the iteration began, or with an error: a [session.ChainError] for an event that
+// cannot be read. It does not compare hashes.
 func (s *Store) Events(ctx context.Context, id string, after uint64) iter.Seq2[session.Event, error] {
 	return reader{q: s.readers}.session(ctx, id, after)
 }
 
-// All yields every event of the store. It ends with the event that was the latest when the
-// iteration began. For a damaged event it yields a [session.ChainError].
+// All yields every event of the store, in order of Seq, and ends like Events.
 func (s *Store) All(ctx context.Context) iter.Seq2[session.Event, error] {
 	return reader{q: s.readers}.all(ctx)
 }
@@ -251,9 +251,9 @@ func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) 
 	return infos, readError(ctx, "list", err)
 }
 
-// title returns the title of a session, from the body of its first turn; empty: it has none. It
-// is shown on terminals, so it must have no characters that move the cursor or change the
-// direction of the text.
+// title returns the title of a session, the first line of the prompt in body, that of its first
+// turn; empty: it has none. It is shown on terminals, so it must have no characters that move the
+// cursor or change the direction of the text.
 func title(body []byte) string {
 	var turn session.TurnStarted
 	if json.Unmarshal(body, &turn) != nil {
@@ -312,8 +312,8 @@ func (s *Store) OpenCalls(ctx context.Context) (calls []session.OpenCall, err er
 	return calls, readError(ctx, "open calls", err)
 }
 
-// Resolve returns the id that begins with prefix. A complete id is returned even if others begin
-// with it. "last" stands for the session with the latest event.
+// Resolve returns the id that begins with prefix; an empty prefix fits none. A complete id is
+// returned even if others begin with it. "last" stands for the session with the latest event.
 func (s *Store) Resolve(ctx context.Context, prefix string) (string, error) {
 	id, err := reader{q: s.readers}.resolve(ctx, prefix)
 	switch {

@@ -11,15 +11,16 @@ import (
 const reserveSuffix = "-reserve"
 
 const (
-	leastPiece           = 64 << 10    // least number of bytes of the reserve that are released at a time
+	leastPiece           = 64 << 10    // least number of bytes that the reserve releases at a time, if it has them
 	reserveCheckInterval = time.Second // least time between two checks of whether to fill the reserve
 )
 
-// KeepReserve reserves bytes of disk space for events, in a file beside the database, if the file
-// system can do so. When the disk is full during an append, a piece of the reserve is released and
-// the append is tried again. The writer then calls low with the number of bytes that remain in the
-// reserve. KeepReserve itself calls low if a part of the reserve is already used. The file is
-// filled again when twice as much space is free. It must be called before any append.
+// KeepReserve asks the writer to reserve bytes of disk space for events, in a file beside the
+// database. After appends it fills the file, also again, if twice as much space is free. This works
+// only on Linux, if the file system can do so. When the disk is full during an append, a piece of
+// the reserve is released and the append is tried again. The writer then calls low, which must not
+// be nil, with the number of bytes that remain in the reserve. KeepReserve itself calls low if there
+// is a smaller file. It must be called before any append.
 func (s *Store) KeepReserve(bytes int64, low func(left int64)) {
 	s.reserve, s.onReserveUsed = bytes, low
 	if info, err := os.Lstat(s.path + reserveSuffix); err == nil && info.Size() < bytes {

@@ -24,15 +24,16 @@ type Verification struct {
 
 // Limits of a verification.
 const (
-	maxProblems     = 20  // elements of Problems; "there is more" stands for all others
-	maxProblemBytes = 300 // bytes of a problem, after which it is cut
+	maxProblems     = 20  // elements of Problems; one more, "there is more", stands for all others
+	maxProblemRunes = 300 // characters of a problem, after which it is cut
 	maxVerifyTries  = 10  // attempts to verify while other processes change the files; then Verify fails
 )
 
 // Verify checks the store in the file at path: its schema, the file by SQLite's own check, and
 // every event. If prefix is not empty, it checks only the events of the session that prefix names,
 // as for [Store.Resolve]. The error is a [session.ChainError] if an event differs from the written
-// one. Problems of the file are no error, but in the result.
+// one. Problems of the file are no error, but in the result. After problems of the schema the
+// file is not checked, and if they are of the tables, the events are not.
 //
 // Nothing is created, changed or repaired, not even beside the file. Indexes are not trusted,
 // because one that leaves out events would hide them. Other processes may write meanwhile; Verify
@@ -159,12 +160,12 @@ func verify(ctx context.Context, path, prefix string, files fileState) (v Verifi
 	return v, err
 }
 
-// problem adds a problem to v.Problems, cut after maxProblemBytes, unless there are too many.
+// problem adds a problem to v.Problems, cut after maxProblemRunes, unless there are too many.
 func (v *Verification) problem(format string, args ...any) {
 	text := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
 	switch n := len(v.Problems); {
 	case n < maxProblems:
-		v.Problems = append(v.Problems, fmt.Sprintf("%.*s", maxProblemBytes, text))
+		v.Problems = append(v.Problems, fmt.Sprintf("%.*s", maxProblemRunes, text))
 	case n == maxProblems:
 		v.Problems = append(v.Problems, "there is more")
 	}

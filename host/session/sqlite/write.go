@@ -37,7 +37,7 @@ type Store struct {
 	lockTimeout time.Duration    // limit of the wait for locks of other processes
 	readers     *sql.DB
 
-	preimagesLimit int64         // bytes of all preimages
+	preimagesLimit int64         // limit of the bytes of all preimages
 	writers        *sql.DB       // provides conn
 	wake           chan struct{} // has a signal if the queue has changed or the store was closed
 	ended          chan struct{} // closed when the writer ends
@@ -69,12 +69,12 @@ type request struct {
 	done   chan struct{}
 }
 
-// Append seals all drafts in order, or none. When it returns, their events are durable. It
-// refuses drafts without a session or a type, with a type that is never stored, with a body that
-// is not JSON or exceeds 64 MiB, and with preimages that exceed [session.MaxPreimageBytes] or
-// [session.MaxPreimagesBytes]. If ctx ends while the drafts wait, they are not written. If they
-// are already being written, Append waits and returns the result. The events share the drafts'
-// bodies.
+// Append seals all drafts in order, or none. When it returns them, their events are durable. It
+// refuses drafts without a session or a type, with a type that is never stored, with a session,
+// type or call of more than 1024 bytes, with a body that is not JSON (an empty one is accepted) or
+// exceeds 64 MiB, and with preimages that exceed [session.MaxPreimageBytes] or
+// [session.MaxPreimagesBytes]. If ctx ends while the drafts wait, they are not written. If they are
+// already being written, Append waits and returns the result. The events share the drafts' bodies.
 func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
 	r := &request{drafts: drafts}
 	for i, d := range drafts {
@@ -93,8 +93,8 @@ func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.
 
 // DeleteBodies removes the bodies, salts and preimages of a session, also from the free space of
 // the file and from the write-ahead log. For an unknown session it returns
-// [session.ErrNoSession]. If another process reads for so long that the log cannot be emptied,
-// it returns an error; another DeleteBodies then finishes the work.
+// [session.ErrNoSession]; an empty id does nothing. If another process reads for so long that the
+// log cannot be emptied, it returns an error; another DeleteBodies then finishes the work.
 func (s *Store) DeleteBodies(ctx context.Context, id string) error {
 	if id == "" {
 		return session.ErrNoSession
@@ -214,8 +214,8 @@ func (s *Store) waiting() (n int, closed bool) {
 	return len(s.queue), s.closed
 }
 
-// takeGroup takes the requests of the next transaction from the queue: one deletion, or as many
-// appends as maxGroupBytes allows, at most limit.
+// takeGroup takes the requests of the next transaction from the queue: one deletion, or the
+// appends before the next deletion, as many as maxGroupBytes allows, at most limit.
 func (s *Store) takeGroup(limit int) []*request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -492,7 +492,8 @@ func (s *Store) rollback() {
 }
 
 // dropBrokenConn closes the writer's connection unless it can be used after the error. After a
-// lock or a full disk it can be; after any other error a new connection reads everything again.
+// lock, a full disk or a violated constraint it can be; after any other error a new connection
+// reads everything again.
 func (s *Store) dropBrokenConn(err error) {
 	switch code(err) {
 	case codeBusy, codeLocked, codeProtocol, codeFull, codeConstraint:

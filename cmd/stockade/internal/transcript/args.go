@@ -135,7 +135,8 @@ func command(text string) string {
 // quotedWord returns a text of others in quotation marks, cut to 32 characters.
 func quotedWord(text string) string { return `"` + inline(llm.Truncate(text, 32)) + `"` }
 
-// otherArgs returns the arguments of a call in one line, in their order, whatever the tool is.
+// otherArgs returns the arguments of any call in one line, in their order. Long ones are cut,
+// and after some 200 characters the others are left out.
 func otherArgs(arguments json.RawMessage) string {
 	var out []string
 	length := 0
@@ -151,8 +152,8 @@ func otherArgs(arguments json.RawMessage) string {
 	return strings.Join(out, " ")
 }
 
-// oneValue returns a value for a person: a single word as it is, everything else as JSON
-// without needless escapes.
+// oneValue returns a value for a person: a single word as it is, other text in quotation marks
+// but without escapes, everything else as JSON without needless escapes.
 func oneValue(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil {
@@ -165,7 +166,7 @@ func oneValue(value json.RawMessage) string {
 }
 
 // fieldsOf yields the names and values of a JSON object in their order; nothing if object is
-// another value.
+// another value, or invalid.
 func fieldsOf(object json.RawMessage) func(yield func(string, json.RawMessage) bool) {
 	return func(yield func(string, json.RawMessage) bool) {
 		if !json.Valid(object) {

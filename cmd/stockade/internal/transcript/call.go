@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	maxResultLines  = 10          // limits the lines of a result below its call; the others are folded
-	liveOutputDelay = time.Second // the time for which a command runs before its output is shown
+	maxResultLines  = 10          // limits the lines of a result below its call; the others are counted
+	liveOutputDelay = time.Second // time from the first output of a command until it is shown
 	// maxOutputBytes limits the bytes of a running command's output: the last ones are kept.
 	maxOutputBytes = 64 << 10
 	// maxImages limits the number of images of a result that are listed below its call; the
@@ -43,7 +43,7 @@ type call struct {
 
 	rowShown    bool // the row of the call is shown already, without the outcome
 	state       string
-	since       time.Time // time when the call began to run
+	since       time.Time // time of the first state or intent of the call; zero: it waits
 	readsFile   bool      // the call returns the content of a file
 	exec        bool      // the call may start processes
 	staged      bool      // a decision about the changes follows the run
@@ -55,7 +55,7 @@ type call struct {
 	output      output
 
 	done    bool
-	deleted bool // the result cannot be read any more
+	deleted bool // the result cannot be read, usually because it was deleted
 	result  Envelope
 	wrote   string // text that the tool wrote, before it was changed for the model, see [llm.ResultData]
 }
@@ -64,7 +64,7 @@ type call struct {
 type output struct {
 	text  string    // the last bytes of the output, at most maxOutputBytes
 	since time.Time // time of the first output
-	shown int       // number of lines of text that were shown already
+	shown int       // number of lines of text that were shown already, or left out
 }
 
 // Envelope is the form in which the model gets the result of a tool.
@@ -248,8 +248,8 @@ func (c *call) setTask() {
 	}
 }
 
-// message returns the rows of a message that a tool or the host sent during a call. It returns
-// nil for a message that only Verbose shows.
+// message returns the rows of a message that a tool or the host sent during a call. Without
+// Verbose, it returns nil for one that is no warning or error.
 func (t *Transcript) message(p tool.Progress) []string {
 	if p.Message == "" || !(t.o.Verbose || p.Level == "warn" || p.Level == "error") {
 		return nil
@@ -262,7 +262,7 @@ func (t *Transcript) message(p tool.Progress) []string {
 }
 
 // liveRows returns the row of a running call after the person has waited for a while, and the
-// rows of its new output. It returns nil if a live region shows the call.
+// rows of its new output. It returns nil before, in a replay, and with a live region.
 func (t *Transcript) liveRows(c *call, now time.Time) (rows []string) {
 	if t.o.Live || t.o.Replay || c.output.since.IsZero() || now.Sub(c.output.since) < liveOutputDelay {
 		return nil
@@ -382,12 +382,13 @@ func (t *Transcript) images(images []tool.ImageInfo) (rows []string) {
 	return rows
 }
 
-// ImageText describes an image: image/png 640x480, 31.2 KiB.
+// ImageText describes an image, for example: image/png 640x480, 31.2 KiB.
 func ImageText(i tool.ImageInfo) string {
 	return fmt.Sprintf("%s %dx%d, %s", terminal.Line(humanize.Clip(i.Mime, 40)), i.Width, i.Height, humanize.Bytes(int64(i.Bytes)))
 }
 
-// failed returns the rows below a failed call; nil if the row of the call shows the reason.
+// failed returns the rows below a failed call: the error, unless the row of the call shows it,
+// and output.
 func (t *Transcript) failed(c *call) (rows []string) {
 	p, env := t.formatter(), c.result
 	switch {
@@ -422,8 +423,8 @@ var stoppedAfter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustComp
 
 func (c *call) wasAsked() bool { return c.decision != nil && c.decision.Answer != nil }
 
-// verdict returns the answer of the person to the question about the call, as text. It is
-// empty if nobody was asked or the answer is shown elsewhere.
+// verdict returns the answer to the question about the call, as text. It is empty if nobody
+// was asked, if the call has no result yet, or if other rows show the answer or its effect.
 func (t *Transcript) verdict(c *call) string {
 	if !c.wasAsked() || !c.done || c.deleted || !*c.decision.Answer && (t.o.CallTyped || c.result.Code == tool.CodeCancelled) {
 		return ""
@@ -457,8 +458,8 @@ func (t *Transcript) verdict(c *call) string {
 	return text
 }
 
-// scopeText returns the scope of an answer in words, such as the session; empty if the answer
-// is for one call only.
+// scopeText returns the scope of an answer as the end of a sentence, such as ", for this
+// session"; empty if the answer is for one call only.
 func scopeText(s policy.Scope) string {
 	switch s {
 	case "", policy.ScopeOnce:
@@ -662,9 +663,9 @@ func (c *call) cost() string {
 	return strings.Join(parts, ", ")
 }
 
-// folded returns lines of a result in rows behind bars. It shows at most maxResultLines: the
-// first ones, or with end the last ones. Lines that were shown while the call c ran are left
-// out. c may be nil.
+// folded returns lines of a result in rows behind bars. Without Verbose, it shows at most
+// maxResultLines: the first ones, or with end the last ones. Lines that were shown while the
+// call c ran are left out. c may be nil.
 func (t *Transcript) folded(lines []string, c *call, end bool) (rows []string) {
 	p := t.formatter()
 	limit, more := len(lines), ""

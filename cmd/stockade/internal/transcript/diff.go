@@ -55,9 +55,10 @@ func counts(added, removed int) string {
 	return fmt.Sprintf("+%d −%d", added, removed)
 }
 
-// changeRows returns the rows about the changes of a call: their summary, or each file with
-// its difference, at most mostFiles files and mostLines lines. With context, unchanged lines
-// around the differences are shown. A file that the row of the call names is not named again.
+// changeRows returns the rows about the changes of a call: their summary or the changed files,
+// with differences, of at most mostFiles files and mostLines lines. The others are counted.
+// With context, unchanged lines around the differences are shown. A file that the row of the
+// call names is not named again.
 func (t *Transcript) changeRows(c *call, context bool, mostFiles, mostLines int) (rows []string) {
 	p := t.formatter()
 	if c.changes.Summary != nil {
@@ -89,7 +90,7 @@ func (t *Transcript) changeRows(c *call, context bool, mostFiles, mostLines int)
 	return rows
 }
 
-// ChangeText returns a change in one visible line. Its paths are relative to the workspace.
+// ChangeText returns a change in one visible line. Its paths are those of [Relative].
 func ChangeText(c session.Change, workspace string) string {
 	line := string(c.Kind) + " " + Relative(c.Path, workspace)
 	if c.From != "" {

@@ -5,8 +5,8 @@
 // end, its outcome. Rows below it with text of others (models, tools and files) stand behind a
 // bar; rows with our text do not. Calls may run at the same time; they are shown in their
 // order, each with its result. Running calls are rows of a live region, which is drawn again
-// and again. Without a live region, a long call is shown before it ends. The card of a call
-// shows everything about it.
+// and again. Without a live region, a long command with output is shown before it ends. The
+// card of a call shows everything about it.
 //
 // The package prints nothing itself. Each row that it returns is harmless and fits the
 // terminal. The model's answer is returned as the model wrote it: the caller makes it harmless

@@ -21,7 +21,7 @@ const (
 	// the name of the call. In wider terminals the rest of the row stays empty.
 	maxWidth   = 100
 	usualWidth = 80  // width of a row with an outcome, without a terminal
-	maxLine    = 200 // characters of a line of a result that are shown
+	maxLine    = 200 // characters of a line of others that are shown in most places; a longer one is cut
 )
 
 // span is a part of a row in one style.

@@ -12,7 +12,7 @@ import (
 const (
 	tailTurns = 2 // the number of turns that the tail of a conversation shows
 	// Limits of each turn: the number of its events, and the bytes of their bodies, without
-	// the prompt. Earlier events are dropped.
+	// the prompt. Earlier events are dropped, but never the last one.
 	maxTailEvents = 500
 	maxTailBytes  = 2 << 20
 )
@@ -26,8 +26,8 @@ type pastTurn struct {
 }
 
 // Tail returns the end of a conversation for a person who resumes it: the last turns, each
-// call in one row, at most maxRows rows and lines of answers together. calls is the number of
-// calls of the session. Tail reads all events and keeps a few.
+// call in one row, at most maxRows rows and lines of answers together, and one row for those
+// left out. calls is the number of calls of the session. Tail reads all events and keeps a few.
 func Tail(events iter.Seq2[session.Event, error], o Options, maxRows int) (out []Part, calls int, _ error) {
 	var turns []*pastTurn
 	for e, err := range events {
@@ -73,8 +73,8 @@ func Tail(events iter.Seq2[session.Event, error], o Options, maxRows int) (out [
 	return t.lastRows(out, maxRows), calls, nil
 }
 
-// lastRows returns the last parts, at most maxRows rows and lines, and marks the place where
-// earlier parts were left out.
+// lastRows returns the last parts, at most maxRows rows and lines. One more row marks the
+// place where earlier parts were left out.
 func (t *Transcript) lastRows(in []Part, maxRows int) (out []Part) {
 	for i := len(in) - 1; i >= 0; i-- {
 		p := in[i]

@@ -24,7 +24,7 @@ type Options struct {
 	Columns func() int
 	Color   bool
 	Quiet   bool // shows only the model's answer
-	Verbose bool // also shows the details that the card of a call has, and whole results
+	Verbose bool // also shows details of each call, such as its decision, and all lines of results
 	// Replay is set for events of the past, as in a log: prompts, decisions and whole messages
 	// are shown, too.
 	Replay bool
@@ -32,8 +32,8 @@ type Options struct {
 	// neither is its result, which the caller prints.
 	CallTyped bool
 	// Live is set when a live region shows the running calls, see [Transcript.Running].
-	// Otherwise output of a command is shown as it arrives, once the person has waited for a
-	// second.
+	// Otherwise output of a command is shown as it arrives, from a second after the first
+	// output on.
 	Live bool
 	// QuestionsShown is set when the caller prints questions between these rows. Changes and
 	// answers that a question has shown are not repeated.
@@ -42,8 +42,9 @@ type Options struct {
 	// ShowCommand is the command that shows everything about a call, without the number of the
 	// call at its end. Empty: there is no such command.
 	ShowCommand string
-	HintText    func(tool.Hint) string // returns a hint in words
-	// Redactor removes secrets from everything that is shown; nil: no secrets are known.
+	HintText    func(tool.Hint) string // returns a hint in words, "" for no hint; must not be nil
+	// Redactor removes secrets from all events but pieces of a live answer, which the log has
+	// redacted; nil: no secrets are known.
 	Redactor *redact.Redactor
 }
 
@@ -52,7 +53,7 @@ type Part struct {
 	// Rows are finished rows, apart from the answer. The first begins a line.
 	Rows []string
 	// Answer is a piece of the model's answer as the model wrote it; with [Options.Replay] it
-	// is the whole answer.
+	// is a whole message of the model.
 	Answer  string
 	Restart bool // set when the answer that was shown in this step is no longer valid
 }
@@ -65,12 +66,12 @@ type Transcript struct {
 	work      string  // directory of the workspace; empty: unknown
 	openCalls []*call // calls of this step whose results are not shown yet, in their order
 	last      shownKind
-	compact   bool // each call is shown as one row, and calls without a readable event are left out
+	compact   bool // each call is shown as one row, and results of unknown calls are left out
 	ended     session.TurnEnded
 
 	provider     string
 	changedCalls int       // number of calls of this turn that changed something
-	waitingSince time.Time // time since which the model has to answer; zero: nothing is waited for
+	waitingSince time.Time // begin of the wait for the next sign of the model; zero: it is not waited for
 	thinking     bool      // the model has sent thoughts since waitingSince
 	answering    bool      // the model has sent a part of its answer and may go on at any time
 	answered     bool      // the model has answered after its last call
@@ -86,7 +87,7 @@ const (
 	answerShown
 )
 
-// New returns a transcript that begins with the start of a turn.
+// New returns a transcript that has seen no events.
 func New(o Options) *Transcript {
 	if o.Columns == nil {
 		o.Columns = func() int { return 0 }
@@ -382,14 +383,14 @@ func body[T any](e session.Event) (body T, ok bool) {
 	return body, ok
 }
 
-// unreadable returns the rows for an event that another version of the program wrote.
+// unreadable returns the rows for an event that this version of the program cannot decode.
 func (t *Transcript) unreadable(e session.Event) []string {
 	p := t.formatter()
 	out := p.ownRows(terminal.Dim, fmt.Sprintf("(%s, which cannot be read:)", e.Type))
 	return append(out, t.folded(linesOf(string(e.Body)), nil, false)...)
 }
 
-// isReadable reports whether this program can decode the body of an event.
+// isReadable reports whether this program can decode the body of an event, or need not.
 func isReadable(e session.Event) (ok bool) {
 	switch e.Type {
 	case session.TypeToolResult:
