@@ -404,7 +404,7 @@ func (t toolset) infoJSON(s *stdio, name string) error {
 }
 
 // listJSON prints the tools for which wanted returns true, as JSON: tools that are offered,
-// and also added tools that are not.
+// those that tools.off names, and added tools that are off.
 func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error {
 	added := map[*tool.Entry]*addedJSON{}
 	shown := t.bySwitch("", policy.OffKey)
