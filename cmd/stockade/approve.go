@@ -41,8 +41,8 @@ func (c deniedCall) howToAllow() string {
 // longer one, a field of the --json output is named.
 const maxFlagBytes = 500
 
-// copyableFlag returns a flag for copying. If the flag is too long, it returns a text that
-// names the place where the flag can be found.
+// copyableFlag returns a flag for copying, with a note if it works only in bash and zsh. For a
+// flag that is too long, it returns a text that names the place where the flag can be found.
 func copyableFlag(flag string) string {
 	switch {
 	case len(flag) > maxFlagBytes:

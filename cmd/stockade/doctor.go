@@ -511,7 +511,8 @@ func checkLog(ctx context.Context, a *app) finding {
 	return okFinding("chain intact, %s; %s", humanize.Plural(int(v.Events), "event"), what)
 }
 
-// checkFolders tries to write a file into each folder of the program, and removes it.
+// checkFolders tries to write a file into each folder of the program, or into the nearest one
+// above that exists, and removes the file.
 func checkFolders(_ context.Context, a *app) finding {
 	f := okFinding("all of them can be written to")
 	for _, folder := range []struct {
