@@ -19,7 +19,7 @@ import (
 )
 
 // denyAll is an approver that answers no, for runs in which nobody can be asked. It records
-// the calls that it denied. It is safe for concurrent use.
+// the calls that it denied, equal ones once. It is safe for concurrent use.
 type denyAll struct {
 	mu    sync.Mutex
 	calls []deniedCall
@@ -37,11 +37,12 @@ func (c deniedCall) howToAllow() string {
 	return "to allow it: " + copyableFlag(allowFlag(c.allowRule))
 }
 
-// maxFlagBytes limits the length of a flag that is printed for copying, in bytes.
+// maxFlagBytes limits a flag or command that is printed for copying, in bytes. Instead of a
+// longer one, a field of the --json output is named.
 const maxFlagBytes = 500
 
-// copyableFlag returns a flag for copying. If the flag is too long, it returns a text that
-// names the place where the flag can be found.
+// copyableFlag returns a flag for copying, with a note if it works only in bash and zsh. For a
+// flag that is too long, it returns a text that names the place where the flag can be found.
 func copyableFlag(flag string) string {
 	switch {
 	case len(flag) > maxFlagBytes:
@@ -71,9 +72,9 @@ func (u *denyAll) takeDenied() []deniedCall {
 	return calls
 }
 
-// approver returns an approver that asks on the controlling terminal, even if standard input
-// is a pipe or stderr is a file. Without a terminal, it answers no. Nothing but lines may read
-// standard input.
+// approver returns an approver that asks on the redrawn terminal if there is one, or else on
+// the controlling terminal, even if standard input is a pipe or stderr is a file. Without a
+// terminal, or with --json, it answers no. Nothing but lines may read standard input.
 func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 	if a.flags.json {
 		return &a.denyAll
@@ -108,7 +109,8 @@ func (a *app) queue(lines *terminal.Lines, out io.Writer, tty *os.File, color bo
 	}, a.prepare)
 }
 
-// prepare removes secrets from a question, and resolves the symbolic links of its paths.
+// prepare removes secrets from a question, and adds the targets of those paths that lead
+// through symbolic links.
 func (a *app) prepare(q policy.Question) prompt.Question {
 	out := prompt.Question{Question: q.Redacted(a.redactor), LeadsTo: map[string]string{}}
 	for i, path := range q.Paths {

@@ -29,8 +29,8 @@ var (
 	yesOrNo  = []prompt.Choice{{Letter: 'y', Label: "yes"}, noChoice}
 )
 
-// yesChoices returns the choice "yes", with the allowance that a yes gives (gift; may be
-// zero), followed by others.
+// yesChoices returns the choice "yes", followed by others. If a yes gives an allowance (gift is
+// not zero), the label of the yes shows it, and the choice "only computing" stands between.
 func yesChoices(gift tool.Allowance, others ...prompt.Choice) []prompt.Choice {
 	if gift.IsZero() {
 		return append([]prompt.Choice{{Letter: 'y', Label: "yes"}}, others...)
@@ -49,8 +49,8 @@ func (a *app) askChoice(ctx context.Context, in *os.File, out io.Writer, p *prom
 	return choice.Letter, err
 }
 
-// keyReader reads answers from a terminal, one key each. It leaves input after an answer for
-// the next reader.
+// keyReader reads answers from a terminal without waiting for Enter. Keys that wait together
+// are one answer; later ones are left for the next reader.
 type keyReader struct {
 	in  *os.File
 	out io.Writer

@@ -382,8 +382,8 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 	return err
 }
 
-// runScript runs a file of tests through a door of its own, which shares only the policy
-// layers, limits and compiled modules with this program.
+// runScript runs a file of tests through a door of its own, with the policy layers, limits and
+// compiled modules of this program.
 func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Catalog, report func(author.Outcome)) (err error) {
 	var d *door.Door
 	defer func() {

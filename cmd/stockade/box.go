@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// prebuilt returns the native code that was embedded when this program was built.
+// prebuilt returns the embedded native code of a module, by its digest; nil: there is none.
 var prebuilt = guests.Native
 
 // ownMemory is the part of the memory limit for this program without its tools, in bytes.
@@ -30,8 +30,9 @@ func limitMemory(s *stdio, tools uint64) {
 	}
 }
 
-// sandboxOptions returns the options of this program's sandbox. A note is shown while a
-// module is compiled, because that takes a second or more, once per module.
+// sandboxOptions sets the memory limit of this process, and returns the options of its
+// sandbox. Unless --quiet is set, a note is shown while a module is compiled, because that
+// takes a second or more, once per module.
 func (a *app) sandboxOptions() sandbox.Options {
 	limitMemory(a.s, uint64(a.Config.ToolMemoryTotal))
 	return sandbox.Options{

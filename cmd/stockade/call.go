@@ -83,7 +83,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 }
 
 // refusedJSON prints an error as a result for --json, if a module was not admitted or may not
-// run. It returns nil if it printed nothing.
+// run. Otherwise it prints nothing. The result is an error of printing.
 func (a *app) refusedJSON(err error) error {
 	var r tool.Result
 	if refused, ok := errors.AsType[*admit.RefusedError](err); ok {
@@ -107,9 +107,9 @@ type request struct {
 	call tool.Call
 }
 
-// callTarget returns the catalog with the tool to call, the mounts, and the name of the tool.
-// Built-in tools see the workspace; a module named by its path only sees the directories of
-// --mount.
+// callTarget returns the catalog for a call, the mounts, and the name of the tool, which the
+// catalog may not have. A module named by its path only sees the directories of --mount; for
+// other tools, the workspace is mounted, too.
 func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []policy.Mount, string, error) {
 	file, inner, isFile := registry.SplitPath(name)
 	if !isFile {
@@ -173,8 +173,8 @@ func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// namedHint returns a hint for a value without a name: it shows the value with the name of the
-// first required argument that is missing, or of the first argument if none is required.
+// namedHint returns a hint for a value without a name. It shows the value with the name of an
+// argument that is missing, a required one if there is any, or refers to another command.
 func namedHint(entry *tool.Entry, args []string, value string) string {
 	if entry == nil {
 		return "`stockade tool list` shows the tools"
@@ -191,8 +191,8 @@ func namedHint(entry *tool.Entry, args []string, value string) string {
 	return fmt.Sprintf("for example: stockade call %s %s=%s", entry.Name, known[max(needs, 0)].Name, word)
 }
 
-// typedValue converts a value to the type that the tool's schema has for the argument name. A
-// string stays a string, even if it looks like a number.
+// typedValue returns the value of the argument name as JSON. A value that is no JSON becomes a
+// string, and so does any value if the tool's schema takes only a string, or entry is nil.
 func typedValue(entry *tool.Entry, name, value string) json.RawMessage {
 	if entry != nil && !entry.Schema.IsString(name) && json.Valid([]byte(value)) {
 		return json.RawMessage(value)
@@ -277,12 +277,12 @@ func (a *app) printNotes(text string) {
 	}
 }
 
-// maxErrorLines limits the output of a failed tool on the screen, in lines; the last ones are
-// shown.
+// maxErrorLines limits the lines of stdout, and those of stderr, that are shown of a failed
+// tool; the last ones are shown.
 const maxErrorLines = 12
 
-// lastLines returns the last maxErrorLines lines of a text, or with --verbose all of it: the
-// crash of a guest can print hundreds of lines.
+// lastLines returns the last maxErrorLines lines of a text, below the number of the others, or
+// with --verbose all of it: the crash of a guest can print hundreds of lines.
 func (a *app) lastLines(text string) string {
 	lines := strings.Split(text, "\n")
 	if a.flags.verbose || len(lines) <= maxErrorLines {
@@ -319,8 +319,8 @@ func (a *app) resultError(req request, r tool.Result) error {
 	return end
 }
 
-// explainHint returns the command that explains the decision about exactly this call. It is
-// empty if the command cannot be copied.
+// explainHint returns a hint with the command that explains the decision about exactly this
+// call, or with a field of --json for a long command; empty: the command cannot be copied.
 func (a *app) explainHint(req request) string {
 	argv := []string{"stockade", "policy", "explain", "--caller", string(req.call.Caller)}
 	for _, f := range []struct {

@@ -116,7 +116,7 @@ func (c card) signed(by string) string {
 }
 
 // wantRows returns the rows about the access that the module asks for, one for each kind. For
-// an update they mark access that is new.
+// an update they mark the kinds whose access is another than before.
 func (c card) wantRows(w registry.Wants) (out []string) {
 	if w.Nothing() {
 		return []string{c.row("wants", "nothing: it only computes")}
@@ -180,7 +180,8 @@ func countedList(things []string) string {
 	return strings.Join(things, ", ")
 }
 
-// descriptions returns the descriptions of the tools in at most room rows.
+// descriptions returns the descriptions of the tools in at most room rows. If not all of them
+// fit, the last row has the number of the others.
 func (c card) descriptions(room int) (out []string) {
 	tools := c.review.Record.Manifest.Tools
 	each := min(max(room/len(tools), 1), textRows)
@@ -254,8 +255,8 @@ func fit(text string, columns int) string {
 	return terminal.Rows(rows[0], max(columns-4, 2))[0] + " ..."
 }
 
-// displayVersion returns the version of a module, or a note that it has none. A text that is
-// no version is only shown behind "?", because a stranger wrote it.
+// displayVersion returns the version of a module, or a note that it has none, or none that is
+// valid and short. Another text is only shown behind "?", because a stranger wrote it.
 func displayVersion(m tool.Manifest) string {
 	switch {
 	case m.Version == "":
@@ -268,7 +269,7 @@ func displayVersion(m tool.Manifest) string {
 
 const maxVersion = 24
 
-// warnings returns rows about the worst that a yes could lead to.
+// warnings returns a row about data that the module could send after a yes; nil: none.
 func (c card) warnings(w registry.Wants) (out []string) {
 	hosts := fit(cmp.Or(countedList(w.Hosts), "the hosts that you allow"), c.width-46)
 	switch {
@@ -281,8 +282,8 @@ func (c card) warnings(w registry.Wants) (out []string) {
 	return out
 }
 
-// trimCommonStart removes most of the common beginning of two texts, so that their difference
-// fits into a row.
+// trimCommonStart removes most of a long common beginning of two texts, so that their
+// difference fits into a row.
 func trimCommonStart(was, is string) (string, string) {
 	n := 0
 	for n < len(was) && n < len(is) && was[n] == is[n] {
@@ -298,7 +299,8 @@ func trimCommonStart(was, is string) (string, string) {
 	return "... " + was[cut:], "... " + is[cut:]
 }
 
-// long returns the whole card for "?".
+// long returns the text that "?" shows after the short card: digests, keys and all texts of
+// the module in full.
 func (c card) long() string {
 	var b strings.Builder
 	r := c.review
@@ -406,8 +408,8 @@ func runLines(r tool.Run) string {
 	return strings.Join(out, "\n")
 }
 
-// warnOptionArgs prints a warning for each tool of a module that lets an argument of a
-// call become an option of the program that the tool runs.
+// warnOptionArgs prints warnings about tools of a module that let an argument of a call become
+// an option of the program that the tool runs. More than 8 are counted.
 func (s *stdio) warnOptionArgs(m tool.Manifest) {
 	const most = 8
 	n := 0
@@ -445,7 +447,8 @@ func suffixed(noun string, n int) string {
 	return fmt.Sprintf("%s 1 of %d", noun, n)
 }
 
-// prefixed puts a mark before each line of a text. An empty text stays empty.
+// prefixed puts a mark before each line of a text, and a newline at its end. An empty text
+// stays empty.
 func prefixed(mark, text string) string {
 	if text == "" {
 		return ""

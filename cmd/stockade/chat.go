@@ -184,7 +184,8 @@ func (t *conversation) do(ctx context.Context, typed string) (leave bool, err er
 	})
 }
 
-// interruptible calls run. Meanwhile, Ctrl-C cancels its context and does not end the program.
+// interruptible calls run. Meanwhile, the first Ctrl-C cancels its context and does not end the
+// program.
 func (t *conversation) interruptible(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

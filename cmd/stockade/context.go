@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	contextColumns = 76 // width of the picture, which fits into 80 columns
+	contextColumns = 76 // width of the bar for the whole context
 	contextTools   = 5  // number of tools that are listed: those with the most text in the context
 )
 

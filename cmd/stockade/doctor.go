@@ -35,8 +35,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// checkTimeout limits the time of a check that asks a provider or a store; after it, the check
-// fails.
+// checkTimeout limits the wait for a provider or the keyring, and the reading of the log. A log
+// that takes longer is not read to its end.
 const checkTimeout = 5 * time.Second
 
 func newDoctorCmd(a *app) *cobra.Command {
@@ -511,7 +511,8 @@ func checkLog(ctx context.Context, a *app) finding {
 	return okFinding("chain intact, %s; %s", humanize.Plural(int(v.Events), "event"), what)
 }
 
-// checkFolders tries to write a file into each folder of the program, and removes it.
+// checkFolders tries to write a file into each folder of the program, or into the nearest one
+// above that exists, and removes the file.
 func checkFolders(_ context.Context, a *app) finding {
 	f := okFinding("all of them can be written to")
 	for _, folder := range []struct {
@@ -539,7 +540,8 @@ func checkFolders(_ context.Context, a *app) finding {
 	return f
 }
 
-// maxEntries limits the entries of the cache that are counted; further ones are ignored.
+// maxEntries limits the entries of the cache, and the files of each, whose sizes are added up;
+// further ones are ignored.
 const maxEntries = 1000
 
 func checkCache(_ context.Context, a *app) finding {

@@ -24,8 +24,8 @@ func (a *app) drawsInPlace() bool {
 func (a *app) plain() bool { return a.flags.plain || a.Config.UI.Plain }
 
 // runUI runs the terminal of package tui until the person leaves. If ed is nil, a person can
-// type only answers, not prompts, and do is called once. first is the first prompt; it may be
-// empty.
+// type only answers, not prompts, and it ends after do was called with first, the first prompt.
+// With ed, first may be empty.
 func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first string, do func(ctx context.Context, typed string) (leave, failed bool)) error {
 	a := t.a
 	shown := t.transcriptOptions()

@@ -101,7 +101,7 @@ func answerHint(e *policy.AnswerError) string {
 	return ""
 }
 
-// errInterrupted is the cause of a context that a signal has cancelled.
+// errInterrupted is the cause of a context that a signal or Ctrl-C has cancelled.
 var errInterrupted = errors.New("interrupted")
 
 // reportError prints an error and returns its exit code. Nothing else maps errors to exit

@@ -22,8 +22,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// fetch fetches a module by its reference. locked is set for a module that a lockfile names:
-// it is fetched without credentials, and from an address inside a network only if the person's
+// fetch fetches a module by its reference. locked is set for a module that a project names: it
+// is fetched without credentials, and from an address inside a network only if the person's
 // own rules allow it; see RATIONALE, "Why is nothing of a lockfile fetched before the yes, and
 // nothing with credentials?"
 func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candidate, error) {
@@ -86,14 +86,14 @@ func (a *app) credentials(ctx context.Context, host string) (credential.Login, c
 	}}.Login(ctx, host)
 }
 
-// provenance holds facts about a fetched module. SignedBy names its signer.
+// provenance holds facts about a fetched module.
 type provenance struct {
-	Manifest string `json:"manifest,omitempty"` // digest of the OCI manifest
-	SignedBy string `json:"signed_by"`
+	Manifest string `json:"manifest,omitempty"` // digest of the OCI manifest; empty: it came otherwise
+	SignedBy string `json:"signed_by"`          // text about the signer, or the error of checking the signatures
 }
 
-// loadModule reads the module at a path, or fetches the module of a reference. The second
-// result is nil for a path.
+// loadModule reads the module in a file, or fetches that of a reference or an OCI layout. The
+// second result is nil for a file.
 func (a *app) loadModule(ctx context.Context, ref string) (*tool.Module, *provenance, error) {
 	if !strings.Contains(ref, "://") && !oci.IsLayout(oci.ParseLayout(ref).Dir) {
 		mod, err := readModule(ref)
@@ -168,7 +168,8 @@ func (a *app) isIntact(r store.Record) bool {
 	return err == nil
 }
 
-// noteIfSlow prints text as a note after a second, unless done is called before.
+// noteIfSlow prints text as a note after a second, unless done is called before, or --quiet is
+// set.
 func (a *app) noteIfSlow(text string) (done func()) {
 	if a.flags.quiet {
 		return func() {}

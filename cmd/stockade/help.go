@@ -15,8 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// helpPages holds the topics of the help. They are pages of the repository and texts of
-// `stockade help` at the same time: Markdown that is readable without rendering.
+// helpPages holds the topics of the help, and the pages of the built-in tools. They are pages
+// of the repository and texts of `stockade help`: Markdown that is readable without rendering.
 //
 //go:embed help/*.md help/tools/*.md
 var helpPages embed.FS
@@ -136,8 +136,9 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 // listGap matches a line of a list up to the text about the name: indentation, name and gap.
 var listGap = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *\S.*?\S {2,}`) })
 
-// wrapHanging breaks lines that are wider than columns. A line of a list continues below the
-// text about its name. The lines of a paragraph are joined first. Commands are not broken.
+// wrapHanging breaks lines, so that each is shorter than columns. A line of a list continues
+// below the text about its name. The lines of a paragraph are joined first. Lines with an
+// example, which begin with "  stockade ", are not broken.
 func wrapHanging(text string, columns int) string {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {

@@ -42,7 +42,7 @@ type initOptions struct {
 
 	defaultAddress bool          // the address of the provider is its default
 	key            secret.Record // an API key to store as a secret; zero: there is none
-	dropped        []initKey     // settings of the file that belong to another provider
+	dropped        []initKey     // new values for settings in the file that belong to another provider
 }
 
 func newInitCmd(a *app) *cobra.Command {
@@ -74,7 +74,7 @@ existing file.`,
 // initKey is a key of agent.toml, with its value in TOML.
 type initKey struct{ name, value string }
 
-// keys returns the settings to write, in the order of agent.toml.
+// keys returns the settings to write.
 func (o initOptions) keys() (out []initKey) {
 	set := func(name, value string) { out = append(out, initKey{name, value}) }
 	if o.ask != "" {
@@ -100,8 +100,8 @@ func (o initOptions) keys() (out []initKey) {
 	return out
 }
 
-// dropOther stores in dropped the settings of the file that belong to another provider: an
-// address, a key or a price. The new provider must not get them.
+// dropOther stores in dropped new values for settings in the file that belong to another
+// provider, such as its address or key. The new provider must not get them.
 func (o *initOptions) dropOther(f *config.File) {
 	was, _, err := config.Merge(f, nil, func(string) string { return "" })
 	now := was
@@ -118,7 +118,7 @@ func (o *initOptions) dropOther(f *config.File) {
 	}
 }
 
-// check checks the options, before any question.
+// check returns a usage error if an option has a wrong value, or does not go with --here.
 func (o initOptions) check() error {
 	switch {
 	case o.ask != "" && o.ask != askChanges && o.ask != askCommands && o.ask != askCalls:
@@ -296,8 +296,9 @@ func (o *initOptions) askAll(ctx context.Context, a *app, in *os.File, out io.Wr
 	return o.check()
 }
 
-// takeKey returns the API key for a server: from the environment, or typed by the person. It
-// will be stored as a secret for that server. Empty: there is no key.
+// takeKey returns the API key for a server: from the environment, or typed by the person. A
+// typed key also goes into o.key, to be stored as a secret for that server. Empty: there is no
+// key, or none that could be sent.
 func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.Writer, p door.Provider) (string, error) {
 	kind, _ := door.ProviderKindOf(p.Name)
 	for _, name := range kind.KeyVariables {
@@ -370,7 +371,7 @@ func keyLines(keys []initKey) (out []string) {
 var tableHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[([\w.]+)\]\s*(#.*)?$`) })
 
 // setKeys returns the file old with some keys set: each in its own line, even a commented-out
-// one, or else at the end of its table. The rest of the file stays.
+// one, or else at the end of its table, or else before the first table. The rest stays.
 func setKeys(old []byte, set []initKey) []byte {
 	var rows []string
 	if len(old) == 0 {
@@ -389,7 +390,7 @@ func setKey(rows []string, k initKey) []string {
 	if i := strings.LastIndexByte(k.name, '.'); i >= 0 {
 		head, last = k.name[:i], k.name[i+1:]
 	}
-	at, end, commented := "", -1, -1 // index after the last line of the table, and index of a commented-out line
+	at, end, commented := "", -1, -1 // table of the row; last line of the key's table; commented-out key
 	dotted := regexp.MustCompile(`^\s*` + regexp.QuoteMeta(k.name) + `\s*=`)
 	plain := regexp.MustCompile(`^\s*` + regexp.QuoteMeta(last) + `\s*=`)
 	sample := regexp.MustCompile(`^#` + regexp.QuoteMeta(last) + `\s*=`)

@@ -24,7 +24,7 @@ import (
 
 const (
 	maxMentions      = 32        // files read for one prompt; after them, a note names the next
-	maxMentionWords  = 1000      // words of one prompt that are checked; the others stay text
+	maxMentionWords  = 1000      // words with @ of one prompt that are checked; the others stay text
 	maxMissing       = 3         // notes about words that name no file; further ones are left out
 	maxMentionBytes  = 4096      // bytes of a path; a longer word stays text
 	maxMentionedText = 256 << 10 // bytes of all files of one prompt together; the rest is cut
@@ -68,8 +68,8 @@ func mentions(prompt string) []string {
 	return out
 }
 
-// resolveMention returns the path that a word names, and whether it exists. It also tries the
-// word without the punctuation at its end, and expands ~ as a shell does.
+// resolveMention returns the existing path that a word names; false: there is none. It also
+// tries the word without the punctuation at its end, and replaces ~/ by HOME.
 func (a *app) resolveMention(word string) (string, bool) {
 	if rest, ok := strings.CutPrefix(word, "~/"); ok && a.s.env("HOME") != "" {
 		word = filepath.Join(a.s.env("HOME"), rest)
@@ -98,7 +98,7 @@ var pathLike = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // attach reads the files and directories that a prompt mentions, by calls of file_read in the
 // name of the person. It yields the events of these calls, and appends texts and images for
-// the model to files. A mention that is denied or cannot be read remains text of the prompt.
+// the model to files. A file that is denied or cannot be read adds none.
 func (t *conversation) attach(ctx context.Context, prompt string, files *[]agent.Attachment) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		room := min(maxMentionedText, t.a.Config.HistoryCharBudget/2)
@@ -164,8 +164,8 @@ func (r *imageRoom) with(path string, images []tool.Image) (file agent.Attachmen
 	return file
 }
 
-// mentionText returns the text for the model about a mentioned file or directory, at most room
-// bytes of it, from the result of file_read; empty if that call failed.
+// mentionText returns the text for the model about a mentioned file or directory, with at most
+// room bytes of its content, from the result of file_read; empty if that call failed.
 func mentionText(path string, result llm.Message, room int) string {
 	_, env, ok := transcript.EnvelopeOf(result)
 	var file struct {

@@ -41,7 +41,7 @@ func (a *app) price(model string) *llm.Price {
 	return (*llm.Price)(&p)
 }
 
-// redactKeys makes d remove the keys of all providers from logs, output and requests.
+// redactKeys makes d remove the API keys in the environment from logs, output and requests.
 func (a *app) redactKeys(d *door.Door) {
 	for _, k := range door.ProviderKinds() {
 		for _, name := range k.KeyVariables {

@@ -47,17 +47,17 @@ one in use is marked. --profile and --all ask their servers for their models;
 type profileJSON struct {
 	Name     string   `json:"name"`
 	Answers  bool     `json:"answers"`  // the profile is used unless another is named
-	Provider string   `json:"provider"` // provider of the profile, in the place of auto
+	Provider string   `json:"provider"` // provider of the profile; for auto, the one that it stands for
 	Model    string   `json:"model"`
 	Address  string   `json:"address,omitempty"` // address of the server; empty: the provider is in this process
 	Key      string   `json:"key,omitempty"`     // source of the API key, even without a value; empty: no key is sent
 	HasKey   bool     `json:"has_key"`
 	Fallback []string `json:"fallback,omitempty"`
 	Problem  string   `json:"problem,omitempty"` // reason why the model cannot be asked
-	// Models are the models of the server. Empty: the server was not asked, or has no list.
+	// Models are the models of the server. Empty: the server was not asked, or gave no list.
 	Models []string `json:"models,omitempty"`
 
-	provider *door.Provider // nil if there is a problem
+	provider *door.Provider // provider to ask for Models; nil: Problem has the reason
 	hint     string         // hint about Problem
 }
 
@@ -171,7 +171,7 @@ func (a *app) serverModels(ctx context.Context, p door.Provider) (door.ProviderI
 	return a.door().Models(ctx, p)
 }
 
-// listModels adds the models of the server to a profile.
+// listModels adds the models of the server to a profile, or the problem of getting them.
 func (a *app) listModels(ctx context.Context, w *profileJSON) {
 	if w.provider == nil || w.Address == "" {
 		return
@@ -212,7 +212,8 @@ func (a *app) completeProfiles(cmd *cobra.Command) {
 // it runs on this machine.
 const ollamaTimeout = 250 * time.Millisecond
 
-// findOllama searches for a running Ollama that is not in use; false: none was found.
+// findOllama searches for a running Ollama where OLLAMA_HOST or its default address leads;
+// false: none was found.
 func (a *app) findOllama(ctx context.Context) (found door.ProviderInfo, ok bool) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	if err != nil {

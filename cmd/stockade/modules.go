@@ -65,7 +65,8 @@ func (a *app) checkMayAdd() error {
 	return nil
 }
 
-// availableTools holds all tools of this run: the catalog, and the modules that were added.
+// availableTools holds the catalog of all tools that are offered, and the modules that were
+// added, even those that are off.
 type availableTools struct {
 	*tool.Catalog
 	added []registry.AddedModule
@@ -81,9 +82,9 @@ func (h availableTools) module(name string) (registry.AddedModule, bool) {
 	return registry.AddedModule{}, false
 }
 
-// findTools returns the tools: built-in tools, those added by the person or the administrator,
-// and those of the project that the person has agreed to. A broken module is switched off with
-// a message, and does not stop the program.
+// findTools returns the tools: built-in tools, those of --tool, those added by the person or
+// the administrator, and those of the project that the person has agreed to. A broken module is
+// switched off with a message, and does not stop the program; with --locked, it is an error.
 func (a *app) findTools(ctx context.Context) (availableTools, error) {
 	builtin, err := registry.Builtin()
 	if err != nil {
@@ -145,7 +146,8 @@ func (a *app) addedModules(p *registry.Project, system []registry.SystemFile) ([
 }
 
 // loadTrial loads a module of the flag --tool. Its allowance comes from other flags: it sees
-// the directories of --mount, reaches the hosts of --allow-net, and has a store.
+// the directories of --mount, reaches the hosts of --allow-net, may run commands, and has a
+// store.
 func (a *app) loadTrial(ctx context.Context, file string) (registry.AddedModule, error) {
 	mod, err := registry.ReadModule(file)
 	if err != nil {

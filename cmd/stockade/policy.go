@@ -99,13 +99,14 @@ policy.toml. Answers that were given at a prompt are not repeated.
 	return cmd
 }
 
-// boundJSON is a statement of a policy layer in the output of `policy show --json`.
+// boundJSON is a statement of a policy layer, or a remembered answer, in the output of `policy
+// show --json`. The fields after Statement are set for answers only.
 type boundJSON struct {
 	policy.Statement
-	ID        string `json:"id,omitempty"` // set for a remembered answer
-	Project   string `json:"project,omitempty"`
-	Changed   string `json:"changed,omitempty"`   // change of the tool that makes the remembered answer void
-	Elsewhere bool   `json:"elsewhere,omitempty"` // no tool in this program has the name in the statement
+	ID        string `json:"id,omitempty"`
+	Project   string `json:"project,omitempty"`   // workspace in which it holds; empty: all
+	Changed   string `json:"changed,omitempty"`   // change of the tool that makes the answer void; empty: none
+	Elsewhere bool   `json:"elsewhere,omitempty"` // no tool in this program has the name in the answer
 }
 
 func runPolicyShow(ctx context.Context, a *app) error {

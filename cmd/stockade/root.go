@@ -138,7 +138,7 @@ func jsonError(s *stdio, err error) error {
 }
 
 // standalone are the commands that the program can create without all others: they are started
-// most often, and their error messages mention no other command. Creating all commands takes a
+// most often, and their mistakes need no list of commands. Creating all commands takes a
 // twentieth of the start time.
 var standalone = map[string]func(*app) *cobra.Command{"run": newRunCmd, "chat": newChatCmd, "call": newCallCmd, "version": newVersionCmd}
 

@@ -97,8 +97,8 @@ func addLockedFlag(cmd *cobra.Command, a *app) {
 	cmd.Flags().BoolVar(&a.flags.locked, "locked", false, "offer exactly those added modules that stockade.lock names, or fail")
 }
 
-// applyToolsFlag returns the tools of the catalog that --tools names; an empty --tools leaves
-// none.
+// applyToolsFlag returns the tools of the catalog that --tools names; without the flag, all of
+// them. An empty --tools leaves none.
 func (a *app) applyToolsFlag(catalog *tool.Catalog) (*tool.Catalog, error) {
 	if a.flags.tools == nil {
 		return catalog, nil
@@ -155,8 +155,8 @@ type conversation struct {
 	tools       toolset
 	ranCommands []agent.Attachment // commands of the person since the last turn, for the next prompt
 	tail        []transcript.Part  // end of the resumed conversation, for printTail
-	priorCalls  int                // number of calls in the session before it was resumed
-	printer     *printer           // printer of the last turn; nil before the first turn
+	priorCalls  int                // number of calls before it was resumed, and of calls that are not shown
+	printer     *printer           // prints all turns; nil: nothing was printed yet, or the UI shows them
 
 	instructions instructions.File // AGENTS.md as it was when a note last mentioned it
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/secret"
 )
 
-// vault returns the stores of secrets, which are opened on first use. anew permits setting a
-// passphrase for a file that does not exist yet.
+// vault returns the stores of secrets, which are created by the first call. anew in that call
+// makes a file that does not exist yet use a passphrase.
 func (a *app) vault(anew bool) *secret.Vault {
 	if a.secrets == nil {
 		a.secrets = secret.NewVault(secret.NewKeyring(a.Dirs.KeyringNames()), a.secretsFile(anew), a.redactor)

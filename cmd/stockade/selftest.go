@@ -112,7 +112,7 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 }
 
 // showAttacks prints the results of attacks, and returns the error with which the program
-// ends. left has the areas that were not attacked, each with the reason.
+// ends. left has the areas that cannot be attacked here, each with the reason.
 func showAttacks(a *app, results []selftest.Result, took time.Duration, tier policy.Tier, left map[selftest.Area]string, missing string) (err error) {
 	if a.flags.json {
 		err = attacksJSON(a.s, results)
@@ -229,7 +229,7 @@ type attackRow struct {
 }
 
 // attackRows returns the rows of a table. An attack that was tried with several kinds of
-// modules is one row, unless it succeeded with one of them or verbose is set.
+// modules is one row, unless it did not pass with one of them, or verbose is set.
 func attackRows(results []selftest.Result, verbose bool) (rows []attackRow) {
 	for len(results) > 0 {
 		n := 1

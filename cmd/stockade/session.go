@@ -136,7 +136,7 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
 	return a.s.table(w)
 }
 
-// isSingleCall reports whether a session is that of a `stockade call`, and no conversation.
+// isSingleCall reports whether a session has no prompt, such as that of a `stockade call`.
 func isSingleCall(i session.Info) bool { return i.Title == "" && i.Turns == 0 }
 
 func runSessionShow(ctx context.Context, a *app, prefix string, call int, files bool) error {

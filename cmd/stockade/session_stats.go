@@ -352,7 +352,7 @@ func shortDuration(d time.Duration) string {
 	return fmt.Sprintf("%.1f h", d.Hours())
 }
 
-// share draws a bar of columns columns for the share n/total.
+// share draws a bar for the share n/total; for all of total, it has columns columns.
 func share(n, total float64, columns int) string {
 	const fine = 1e6
 	if total <= 0 {

@@ -20,7 +20,7 @@ type simulatedJSON struct {
 	Turn    int                `json:"turn,omitempty"`
 	Tool    string             `json:"tool"`
 	Was     string             `json:"was"`              // effect when the call was made; empty: no decision
-	Answer  *bool              `json:"answer,omitempty"` // the person's answer; nil: nobody was asked
+	Answer  *bool              `json:"answer,omitempty"` // answer to the question, no if nobody was there; nil: no question
 	Now     policy.Explanation `json:"now"`
 	Changed bool               `json:"changed"`
 }

@@ -32,12 +32,10 @@ type stdio struct {
 
 	inTTY, outTTY, errTTY bool
 	color                 bool // colours on stderr
-	// columns returns the present width of the terminal of stderr; 0: stderr is no terminal.
-	columns func() int
-	// outColumns returns the present width of the terminal of stdout; 0, or a nil outColumns:
-	// stdout is no terminal.
-	outColumns func() int
-	env        func(string) string
+	// columns and outColumns return the present width of the terminal of stderr, and of stdout;
+	// 0, or a nil function: it is no terminal.
+	columns, outColumns func() int
+	env                 func(string) string
 }
 
 func osStdio() *stdio {
@@ -66,8 +64,8 @@ func columnsNow(f *os.File, tty bool) func() int {
 	}
 }
 
-// width returns the width for a list on stdout. It is 80 if stdout is no terminal, or a very
-// narrow one.
+// width returns the width for a list on stdout. It is 80 if stdout is no terminal, or one of
+// less than 60 columns.
 func (s *stdio) width() int {
 	const least, small = 60, 80
 	if s.outColumns == nil || s.outColumns() < least {

@@ -359,8 +359,8 @@ func (t toolset) commandDecision(a *app, e *tool.Entry) (x policy.Explanation, e
 	return p.Decide(tool.Call{Tool: e.Name, Args: args, Caller: tool.CallerAgent, Cwd: a.Workspace}, e, policy.Facts{}).Explain(), nil
 }
 
-// deniedTools returns the tools with which the model cannot make any successful call, each
-// with the decision of the layer that denies it.
+// deniedTools returns the tools that the policy hides from the model, because it would deny all
+// calls of them, each with the decision of the layer that denies it.
 func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Explanation, error) {
 	p, err := a.newPolicy(catalog, nil)
 	if err != nil {
@@ -404,7 +404,7 @@ func (t toolset) infoJSON(s *stdio, name string) error {
 }
 
 // listJSON prints the tools for which wanted returns true, as JSON: tools that are offered,
-// and also added tools that are not.
+// those that tools.off names, and added tools that are off.
 func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error {
 	added := map[*tool.Entry]*addedJSON{}
 	shown := t.bySwitch("", policy.OffKey)

@@ -17,21 +17,21 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// Limits of the row about the imports of a file; more are counted, and --json has them all.
+// Limits of the rows about a file; more are counted, and --json has them all.
 const (
-	maxImportGroups = 6 // modules from which the file imports, or kinds of imports
-	maxGroupNames   = 8 // names that are listed of each group
+	maxImportGroups = 6 // modules from which a core module imports
+	maxGroupNames   = 8 // names in one list of imports or exports
 )
 
 // fileReport holds what `tool info` shows about a file or a reference.
 type fileReport struct {
 	file       string // path or reference from the command line
 	mod        *tool.Module
-	provenance *provenance // nil if file is a path
+	provenance *provenance // nil if the module was read from a file, not fetched
 	sandbox.Inspection
 }
 
-// infoFile shows a module that was not added. The module is not compiled, run or stored.
+// infoFile shows the module in a file or of a reference. It is not compiled, run or stored.
 func (a *app) infoFile(ctx context.Context, file string) error {
 	mod, from, err := a.loadModule(ctx, file)
 	if err != nil {
@@ -210,7 +210,8 @@ func (r fileReport) verdict() (text string, hints []string) {
 	return text, append(hints, "to ask it for its tools, with nothing granted: "+formatFlag("stockade tool info --ask", r.file))
 }
 
-// foreignImports returns those imports that only the host has for which the module was made.
+// foreignImports returns the imports of a module beyond those of WASI, which only the host has
+// for which it was made; nil for the kinds whose hosts are known.
 func (r fileReport) foreignImports() (out []string) {
 	if r.Shape.Kind != wasm.Unknown && r.Shape.Kind != wasm.Library && r.Shape.Kind != wasm.Reactor {
 		return nil // the hosts of the other kinds have these imports

@@ -222,7 +222,8 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 	return nil
 }
 
-// grantExample returns flags that would allow a module everything that it asks for.
+// grantExample returns flags that would allow a module everything that it asks for. HOST and
+// DIR in them stand for a choice of the person.
 func grantExample(w registry.Wants, work string) string {
 	var out []string
 	dir, ok := shellword.Quote(work)

@@ -114,9 +114,9 @@ func runToolLock(a *app, names []string, remove bool) error {
 	return nil
 }
 
-// askProject asks about those modules of a project that the person has not agreed to, if the
-// command may ask. It fetches nothing before the yes. Without a yes these modules are not
-// offered.
+// askProject asks about the modules of a project, unless the person has agreed to all of them
+// as they are, if the command may ask. It fetches nothing before the yes. Modules without a yes
+// are not offered.
 func (a *app) askProject(ctx context.Context, p *registry.Project) error {
 	if p.Empty() { // most projects are: this saves reading the records
 		return nil

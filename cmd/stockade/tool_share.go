@@ -137,7 +137,8 @@ func readKey(path string) (sign.PrivateKey, error) {
 	return k, nil
 }
 
-// readPacked reads a module that can be shared: it must have a manifest without being run.
+// readPacked reads a module that can be shared, and its manifest. A module whose version is no
+// semantic version is a usage error.
 func (a *app) readPacked(ctx context.Context, file string) (*tool.Module, tool.Manifest, error) {
 	mod, err := registry.ReadModule(file)
 	if err != nil {
@@ -157,8 +158,8 @@ func (a *app) readPacked(ctx context.Context, file string) (*tool.Module, tool.M
 	return mod, m, nil
 }
 
-// signModule returns a signature over a module. expires is the time for which the signature is
-// valid; 0: forever.
+// signModule returns a signature over a module. repository is HOST/REPOSITORY; empty: the file
+// is signed. expires is the time for which the signature is valid; 0: forever.
 func signModule(mod *tool.Module, m tool.Manifest, repository string, expires time.Duration, k sign.PrivateKey) ([]byte, error) {
 	st := registry.Statement(mod, m, repository)
 	st.Issued = time.Now()

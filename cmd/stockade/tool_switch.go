@@ -117,7 +117,7 @@ func notAddedError(name string, on bool, err error) error {
 }
 
 // reportSwitchedOn prints those modules and tools that are offered after a person has switched
-// them on, and for the others the reason why they are not offered.
+// them on. For the first of the others, it returns an error with the reason.
 func (a *app) reportSwitchedOn(names []string) (err error) {
 	project := a.project()
 	system, _ := registry.SystemFiles(systemTools().Path)

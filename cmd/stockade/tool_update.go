@@ -87,8 +87,8 @@ func runToolUpdate(ctx context.Context, a *app, name string, yes reviewedYes) er
 	return &exitErr{code: exitError, message: humanize.Plural(len(errs), "module") + " of " + fmt.Sprint(len(records)) + " could not be updated"}
 }
 
-// updateOne updates one module to its newest version, if that needs no question or the person
-// says yes. While the question is open, the module is switched off.
+// updateOne updates one module to the present one at its source, if that needs no question or
+// the person says yes. It is switched off from the question until the person decides.
 func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewedYes) error {
 	candidate, err := a.fetch(ctx, r.Source, false)
 	if err != nil {
@@ -145,7 +145,8 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewedYes) er
 	return a.addModule(review)
 }
 
-// tellNewer prints a note if the registry has a newer version of the module under another tag.
+// tellNewer prints a note if the registry has a newer version of the module under another tag,
+// or if that is not known.
 func (a *app) tellNewer(ctx context.Context, r store.Record) {
 	out, rules, err := a.fetchEgress()
 	newest := ""

@@ -26,7 +26,7 @@ type trustMode string
 const (
 	trustWarn trustMode = ""      // warn that these settings are ignored
 	trustAsk  trustMode = "ask"   // ask a person, if there is one
-	trustSkip trustMode = "leave" // do nothing, because the command is about the file
+	trustSkip trustMode = "leave" // neither ask nor warn
 )
 
 // trustAnnotation is the name of the annotation that holds the trustMode of a command.
@@ -59,8 +59,8 @@ func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *confi
 	return answer == 'y', err
 }
 
-// showAsks prints the requests of a file. It marks requests that are new since the file was
-// last trusted. Long texts are folded unless all is set.
+// showAsks prints the requests of a file, and below them the changes since it was last trusted.
+// Long texts are folded unless all is set.
 func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bool) {
 	show := func(title, text string) { fmt.Fprintf(w, "  %s\n%s", title, prompt.View{Width: width}.Text(text, all)) }
 	fmt.Fprintf(w, "\n%s asks for what only you can give:\n", terminal.Line(f.Path))

@@ -32,19 +32,19 @@ type app struct {
 
 	settings.Settings // settings in force; until they are read, only Workspace and Dirs are set
 
-	// cancelTurn cancels the running turn of a chat; nil: none is running. An interrupt first
-	// ends the turn, and only then the program.
+	// cancelTurn cancels a turn, or what else a chat does; nil: nothing can be cancelled. An
+	// interrupt first ends the turn, and only then the program.
 	cancelTurn atomic.Pointer[context.CancelCauseFunc]
-	// signals receives the signals to the program. On a redrawn terminal, a key that stops
-	// something is sent as a signal.
+	// signals receives the signals to the program. On a redrawn terminal, a key for stopping is
+	// sent as a signal if a turn does not stop after the first such key.
 	signals chan<- os.Signal
 	ui      *tui.UI // the redrawn terminal; nil: there is none
 
 	redactor     *redact.Redactor // removes secrets from everything that leaves the process
 	secrets      *secret.Vault
 	noPassphrase atomic.Bool // from now on nobody is asked for a passphrase
-	// compilingForReview is set while a module is compiled before the question about it,
-	// because then another note is shown.
+	// compilingForReview hides the notes about compiling. It is set before the question about a
+	// module, because then another note is shown, and by doctor.
 	compilingForReview atomic.Bool
 	rescanSystem       bool // files of the administrator's folder that were refused are reviewed again
 
@@ -198,8 +198,8 @@ func (a *app) flagMounts() ([]policy.Mount, error) {
 	return out, nil
 }
 
-// warnMounts prints warnings about mounts that the ceiling removes or makes read-only. It
-// returns all of mounts, unchanged.
+// warnMounts prints warnings about mounts that the ceiling removes or makes read-only, and
+// about a mount of /. It returns all of mounts, unchanged.
 func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 	for _, m := range policy.MergeMounts(mounts) {
 		switch kept, ok, from := a.Ceiling.PermitsMount(m); {
@@ -217,7 +217,7 @@ func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 	return mounts
 }
 
-// workspaceMounts returns the mounts of the workspace and of the user's settings and flags.
+// workspaceMounts returns the mounts of the workspace, of the settings, and of --mount.
 func (a *app) workspaceMounts() ([]policy.Mount, error) {
 	if a.Workspace == a.s.env("HOME") || a.Workspace == "/" {
 		a.s.note("warning: the workspace is %s; every tool can read all of it", a.Workspace)

@@ -96,8 +96,8 @@ func grantCommand(key string) string {
 	return out
 }
 
-// formatFlag returns a flag for copying. If the value has invisible characters, the flag works
-// only in bash and zsh; otherwise it works in any shell.
+// formatFlag returns a flag for copying. If the value has invisible or misleading characters,
+// the flag works only in bash and zsh, and otherwise in any shell; with a NUL, in none.
 func formatFlag(name, value string) string {
 	word, ok := shellword.Quote(value)
 	if !ok {

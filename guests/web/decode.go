@@ -11,10 +11,10 @@ import (
 // maxBody limits the bytes of a body, and those of its text as UTF-8; the rest is cut.
 const maxBody = 8 << 20
 
-// decode converts a body to UTF-8. declared is the encoding in the answer's headers; can be
-// empty. encoding is the name of the body's encoding; "" for UTF-8. If the encoding is not
-// known, known is false and the text is read as if it were UTF-8: the markup, and text in
-// ASCII, are the same in most encodings. cut reports whether text was left out.
+// decode converts a body to UTF-8. declared is the encoding in the answer's headers; if it is
+// empty, the body decides. encoding is the name of the body's encoding; "" for UTF-8. If the
+// encoding is not known, known is false and the body is returned as it is: the markup, and
+// text in ASCII, are the same in most encodings. cut reports whether text was left out.
 func decode(body []byte, declared string, isHTML bool) (text []byte, encoding string, known, cut bool) {
 	label := strings.ToLower(strings.Trim(declared, " \t\"'"))
 	switch {

@@ -137,7 +137,8 @@ func classesOf(t token) []string {
 	return strings.Fields(string(class[:min(len(class), maxAttribute)]))
 }
 
-// behindRedirect returns the URL to which a link of DuckDuckGo leads; "" for an advertisement.
+// behindRedirect returns the URL to which a link of DuckDuckGo leads; "" for an advertisement
+// or a faulty link.
 func behindRedirect(href string) string {
 	if strings.HasPrefix(href, "//") {
 		href = "https:" + href
@@ -157,8 +158,8 @@ func behindRedirect(href string) string {
 	return href
 }
 
-// innerText returns the text up to the end of an element whose start tag was read. For an
-// unknown element it returns the text up to the end of the document.
+// innerText returns the text up to the end of an element whose start tag was read, or for an
+// unknown element up to the end of the document; of a long text only the beginning.
 func (s *scanner) innerText(name element) string {
 	var b strings.Builder
 	for b.Len() < 4*maxSnippet {

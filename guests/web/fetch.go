@@ -141,7 +141,7 @@ func fetch(ctx context.Context, in fetchArgs, get fetcher) (fetchResult, error) 
 }
 
 // isRedirected reports whether an answer came from another URL than the one that was asked
-// for. The case of the host makes no difference.
+// for. The case of the host and a slash at the end make no difference.
 func isRedirected(asked, from string) bool {
 	plain := func(text string) string {
 		if u, err := url.Parse(text); err == nil {
@@ -181,8 +181,8 @@ func timeLeft(ctx context.Context) time.Duration {
 	return max(left-min(2*time.Second, left/4), time.Millisecond)
 }
 
-// addressOf completes a URL from a model, for example by a missing scheme; note mentions the
-// change. The host stays as it is, because the rules have judged the argument.
+// addressOf completes a URL from a model, for example by a missing scheme; note mentions that
+// scheme, or is empty. The host stays as it is, because the rules have judged the argument.
 func addressOf(text string) (address, note string, err error) {
 	text, _, _ = strings.Cut(text, "#") // fragments are not sent
 	scheme, rest, ok := strings.Cut(text, "://")
@@ -295,8 +295,9 @@ const (
 	htmlPage
 )
 
-// writeBody writes the body of an answer. It returns notes about the body; cut reports whether
-// a part was left out. noImage is the reason why the body is not shown as an image.
+// writeBody writes the body of an answer, and with raw the source of a page. It returns notes
+// about the body; cut reports whether text beyond maxBody was left out. noImage is the reason
+// why the body is not shown as an image.
 func writeBody(w *window, resp *http.Response, raw bool, noImage error) (notes []string, cut bool, err error) {
 	mediaType, params := mediaTypeOf(resp)
 	_, charset, _ := strings.Cut(params, "charset=")

@@ -42,16 +42,16 @@ func (p *page) concealmentOf(t token) (how concealment) {
 	return how
 }
 
-// hiddenByRule reports whether a style sheet hides one of the names, in any case. mark is the
-// character before a name in a selector: "." for classes, "#" for IDs, or nothing for
-// elements.
+// hiddenByRule reports whether a style sheet hides one of the names, in upper or lower case.
+// mark is the character before a name in a selector: "." for classes, "#" for IDs, or nothing
+// for elements.
 func (p *page) hiddenByRule(mark string, names []byte) bool {
 	return len(p.rules) > 0 && slices.ContainsFunc(strings.Fields(strings.ToLower(html.UnescapeString(string(names)))), func(name string) bool { return p.rules[mark+name] })
 }
 
-// readSheet records the elements, classes and IDs that a style sheet hides by a rule for
-// them alone, such as p, .note or p.note. It ignores rules in conditional blocks, such as
-// for a kind of device, and rules for the whole page, which scripts show later.
+// readSheet records the elements, classes and IDs that a style sheet hides by a rule for them
+// alone, such as p or .note; p.note counts as .note. It ignores rules in conditional blocks,
+// such as for a kind of device, and rules for the whole page, which scripts show later.
 func (p *page) readSheet(text string) {
 	depth, start := 0, 0
 	selectors := ""
@@ -85,8 +85,8 @@ func (p *page) readSheet(text string) {
 	}
 }
 
-// unconditional reports whether a block of CSS rules applies on every screen. before is the
-// text in front of the block.
+// unconditional reports whether a block holds CSS rules that apply on every screen: @media or
+// @layer without a condition. before is the text in front of the block.
 func unconditional(before string) bool {
 	before = strings.ToLower(strings.TrimSpace(before))
 	return (strings.HasPrefix(before, "@media") || strings.HasPrefix(before, "@layer")) && !strings.Contains(before, "print") && !strings.Contains(before, "(")
@@ -140,8 +140,8 @@ func stripComments(css string) string {
 	return b.String()
 }
 
-// isAmong reports whether a tag is in a list, in any case. Each entry of the list has blanks
-// on both sides.
+// isAmong reports whether a tag, in upper or lower case, is in a list. Each entry of the list
+// is in lower case and has blanks on both sides.
 func isAmong(tag []byte, list string) bool {
 	return strings.Contains(list, " "+strings.ToLower(string(tag))+" ")
 }

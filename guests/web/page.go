@@ -14,11 +14,12 @@ import (
 // those of the deepest level.
 const maxDepth = 16
 
-// page renders the visible text of an HTML document: headings, lists, tables and links as in
-// Markdown, and text between them. Its memory does not depend on how deep the document nests.
+// page renders the text of an HTML document: headings, lists, tables and links as in Markdown,
+// and text between them. Hidden text is left out, or marked as hidden. The memory of page does
+// not depend on how deep the document nests.
 type page struct {
 	out  *window
-	base *url.URL // for resolving links; nil: links are left out
+	base *url.URL // for resolving links; nil: only their text is written
 
 	breaks       int    // line ends due before the next text
 	pendingBlank bool   // a blank is due before the next text
@@ -83,8 +84,8 @@ func (p *page) render(src []byte) {
 	}
 }
 
-// maxAttribute limits the bytes of an attribute or a title. A longer attribute is ignored; a
-// longer title or list of classes is cut.
+// maxAttribute limits the bytes of a title, a URL, an alternative text or a list of classes. A
+// longer URL or alternative text is ignored; a longer title or list of classes is cut.
 const maxAttribute = 1000
 
 func (p *page) title(text []byte) {
@@ -251,7 +252,8 @@ func boolToInt(b bool) int {
 }
 
 // resolve returns the URL of a link in its shortest form: on the page's own server only the
-// path. It returns "" for a link within the page and for other schemes than http and https.
+// part from the path on. It returns "" for a link within the page, for other schemes than http
+// and https, and for a faulty or very long link.
 func (p *page) resolve(href string) string {
 	if p.base != nil && plainPath(href) {
 		return href
@@ -281,7 +283,7 @@ func (p *page) resolve(href string) string {
 	return text
 }
 
-// plainPath reports whether a link is already in its shortest form, as most links are.
+// plainPath reports whether a link is surely in its shortest form already, as most links are.
 func plainPath(href string) bool {
 	if len(href) < 2 || href[0] != '/' || href[1] == '/' || strings.Contains(href, "/.") {
 		return false
@@ -294,7 +296,8 @@ func plainPath(href string) bool {
 	return true
 }
 
-// requestBreaks asks for line ends before the next text. Within a link they become a blank.
+// requestBreaks asks for line ends before the next text, if the present line has text; in a
+// list, for one. Within a link they become a blank.
 func (p *page) requestBreaks(breaks int) {
 	switch {
 	case breaks == 0:
@@ -404,7 +407,7 @@ func (p *page) write(text string) {
 }
 
 // writePending writes the pending line ends, with the indentation of a list, or the pending
-// blank.
+// blank, and then the pending mark.
 func (p *page) writePending() {
 	switch {
 	case p.breaks > 0:
@@ -441,8 +444,8 @@ func (p *page) endLink() {
 }
 
 // clean removes invisible characters, by which a page can tell a model something that
-// people do not see: controls, direction overrides, tag characters, and variation
-// selectors. There is one variation selector for each byte.
+// people do not see: controls except newline and tab, direction overrides, tag characters, and
+// the variation selectors from U+E0100 on, which can stand for bytes.
 func clean(text string) string {
 	i := 0
 	for i < len(text) && byteKinds[text[i]] != suspect {

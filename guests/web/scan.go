@@ -21,7 +21,7 @@ type tokenKind byte
 const (
 	endToken   tokenKind = iota // the end of the document
 	textToken                   // text with entities
-	rawToken                    // the text of a raw element, such as script and style
+	rawToken                    // the text of a raw element, such as script, but not of title and textarea
 	openToken                   // a start tag, such as <a href=...>
 	closeToken                  // an end tag, such as </a>
 )
@@ -32,7 +32,7 @@ type token struct {
 	name  element
 	tag   []byte // the name as it is written
 	text  []byte
-	attrs []byte // the rest of the tag after the name
+	attrs []byte // the rest of the tag after the name, without the >
 }
 
 func (s *scanner) next() token {
@@ -255,8 +255,8 @@ func (t token) attribute(name string) (value []byte, ok bool) {
 	return nil, false
 }
 
-// hasName reports whether an attribute has this name, in any case. name consists of lower-case
-// letters and hyphens.
+// hasName reports whether an attribute has this name, in upper or lower case. name consists of
+// lower-case letters and hyphens.
 func hasName(attribute []byte, name string) bool {
 	if len(attribute) != len(name) {
 		return false

@@ -15,15 +15,14 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// Limits on a search, in characters, and on its answer, in bytes. Long texts of a result are
-// cut.
+// Limits of a search.
 const (
-	maxQuery   = 400
-	maxResults = 10
-	maxAnswer  = 2 << 20
-	maxHeading = 300  // title of a result
-	maxSnippet = 500  // snippet of a result
-	maxAddress = 2000 // bytes of a result's URL; a result with a longer one is left out
+	maxQuery   = 400     // characters of a query; a longer one is refused
+	maxResults = 10      // results; further ones are left out
+	maxAnswer  = 2 << 20 // bytes of an engine's answer; the rest is not read
+	maxHeading = 300     // characters of a result's title; the rest is cut
+	maxSnippet = 500     // characters of a result's snippet; the rest is cut
+	maxAddress = 2000    // bytes of a result's URL; a result with a longer one is left out
 )
 
 type searchArgs struct {
@@ -187,7 +186,8 @@ func (e engine) secretCommand(u *url.URL) string {
 	return fmt.Sprintf("stockade secret set %s --host %s --header %s", e.secret, u.Host, e.header)
 }
 
-// checkResponse returns an error if an engine's response has no results, but something else.
+// checkResponse returns an error if an engine refuses the search, by the status of its
+// response or by a page that asks for proof of a person.
 func (e engine) checkResponse(resp *http.Response, u *url.URL) error {
 	message := ""
 	if resp.Status != 200 {

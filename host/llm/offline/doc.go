@@ -2,8 +2,8 @@
 // key or a network.
 //
 // [Planner] is the offline model. It is not a language model: it knows a few fixed phrases,
-// such as "list files in src then read go.mod". It turns each phrase into one tool call,
-// and quotes the results of the tools. It lists the phrases that it does not understand.
+// such as "list files in src then read go.mod". It makes a tool call for each phrase, and
+// describes the results of the tools. It lists the phrases that it does not understand.
 //
 // [Server] serves a [Responder] in the wire formats of OpenAI's chat completions and
 // responses APIs, for any client of these. A Responder is the Planner, or a [Script], which

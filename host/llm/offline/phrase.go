@@ -15,7 +15,7 @@ const (
 	maxPromptBytes = 256 << 10
 )
 
-// phraseForms holds the forms of the phrases that the planner understands.
+// phraseForms holds the main forms of phrases that the planner understands, for its answers.
 var phraseForms = []string{
 	"list files [in DIR]",
 	"read FILE",
@@ -121,7 +121,8 @@ func split(prompt string) []string {
 	return parts
 }
 
-// splitAnd splits "A and B" if both are phrases; else it returns nil.
+// splitAnd splits "A and B" if it understands both; else, or for a text of more than 4 KiB, it
+// returns nil.
 func splitAnd(text string) []phrase {
 	if len(text) > 4<<10 {
 		return nil // the search takes quadratic time
@@ -172,7 +173,7 @@ func tidy(s string) string {
 // word is a word of a phrase, a quoted text, or a separator (";", "\n").
 type word struct {
 	text       string // without the quotes
-	start, end int    // offsets in the phrase, with the quotes included
+	start, end int    // offsets in the text that was scanned, with the quotes included
 	quoted     bool
 }
 
@@ -299,7 +300,8 @@ func (p *phraseParser) skipAll(any ...string) {
 	}
 }
 
-// takeSingle removes and returns the remaining words if they are one word or one quoted text.
+// takeSingle removes and returns the remaining words if they are one word or one quoted text;
+// false: they are not, or the text is empty.
 func (p *phraseParser) takeSingle() (string, bool) {
 	if len(p.words) != 1 || p.words[0].text == "" {
 		return "", false
@@ -310,7 +312,8 @@ func (p *phraseParser) takeSingle() (string, bool) {
 }
 
 // takeUntil removes and returns the words before a separator, and removes the separator. It uses
-// the first of separators that occurs, at its first or last occurrence; false: none occurs.
+// the first of separators that occurs, at its first or last occurrence, but not as the first
+// word; false: none occurs.
 func (p *phraseParser) takeUntil(which occurrence, separators ...string) (string, bool) {
 	for _, sep := range separators {
 		at := -1

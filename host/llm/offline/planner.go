@@ -19,15 +19,15 @@ import (
 // Planner is the offline model. It is a [Responder] without a state: the same conversation always
 // gets the same answer. The zero value is ready and safe for concurrent use.
 //
-// It parses the last user message as a list of phrases, and carries out one phrase in each step,
-// so that a call can use the results of earlier calls. A call that fails or is denied does not
+// It parses the last user message as a list of phrases, and makes one call in each step, so
+// that a call can use the results of earlier calls. A call that fails or is denied does not
 // stop the others. Planner calls only tools that the request offers.
 type Planner struct{}
 
 // Respond implements [Responder].
 func (Planner) Respond(_ context.Context, req *Request) Answer { return plan(canonical(req.Chat)) }
 
-// canonical translates the messages and tools of a request into our form.
+// canonical translates prompts, calls, results and names of tools in a request into our form.
 func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definition) {
 	var messages []llm.Message
 	for _, m := range chat.Messages {
@@ -288,7 +288,8 @@ func describe(d pastCall) string {
 }
 
 // describeOutput describes the output of a call in a few words, because the person has seen the
-// call and its result. Only the text of a file that was read is quoted: it is the answer.
+// call and its result. It quotes the text of a file that was read, which is the answer, and a
+// result that is no JSON object.
 func describeOutput(name string, result json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(result, &fields) != nil {

@@ -85,7 +85,8 @@ func decodeStrict(data []byte, v any) error {
 }
 
 // readResponses parses a request of the Responses API into req.responses, and translates it into
-// req.Chat, the form of the chat completions API. It refuses what the real API refuses.
+// req.Chat, the form of the chat completions API. It refuses unknown fields and items, broken
+// pairs of calls and outputs, and references to earlier responses, which this server forgets.
 func readResponses(req *Request) error {
 	in := new(responsesRequest)
 	req.responses = in

@@ -41,8 +41,8 @@ const maxScriptBytes = 16 << 20
 //
 // Any line may have "expect" and "expect_not": texts that must and must not occur in the request.
 // They are searched in the request's bytes, in each of its JSON strings, and in each string of a
-// result that is JSON. If an expectation fails, the server answers 400 with the reason. It does so
-// for all later requests, because the script does not advance.
+// result that is JSON. If an expectation fails, the server answers 400 with the reason, and the
+// script does not advance: its line waits for a request that meets the expectations.
 type Script struct {
 	name  string
 	steps []scriptStep
@@ -100,7 +100,7 @@ type scriptError struct {
 	Code    string `json:"code"`
 }
 
-// ParseScript parses a script. Its errors have the name and the number of the line.
+// ParseScript parses a script. Its errors have the name, and for a faulty line its number.
 func ParseScript(name string, r io.Reader) (*Script, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxScriptBytes+1))
 	if err != nil {

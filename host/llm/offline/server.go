@@ -43,7 +43,7 @@ type Answer struct {
 	Calls  []openai.ToolCall   // Index is ignored; the type is always "function"
 	Finish openai.FinishReason // finish reason; empty: "tool_calls" or "stop"
 	Usage  *openai.Usage       // nil: an estimate of one token for four bytes
-	// ChunkBytes is the number of bytes of the text and of the arguments in each chunk; 0: the
+	// ChunkBytes limits the bytes of reasoning, text or arguments in a chunk of a stream; 0: the
 	// server's default.
 	ChunkBytes int
 	Fault      Fault
@@ -51,14 +51,14 @@ type Answer struct {
 
 // Fault makes an answer fail. The zero value is no fault.
 type Fault struct {
-	Status   int         // HTTP status; 0: 200; if it is not 200, Error is sent instead of an answer
-	Headers  http.Header // added to the headers of the answer
-	Error    *openai.APIError
-	CutAfter int     // number of bytes of the body after which the connection is closed; 0: it stays
-	Stall    bool    // silence after the text, until the client leaves; without a text not even the header is sent
-	Empty    bool    // the answer is a stream without events
-	Raw      *string // the whole body; nil: none
-	Flood    bool    // one line that never ends
+	Status   int              // HTTP status; 0: 200; if it is another, Raw or Error is sent instead of an answer
+	Headers  http.Header      // added to the headers of the answer
+	Error    *openai.APIError // sent instead of an answer; nil: none, or the text of a Status that is not 200
+	CutAfter int              // number of bytes of the body after which the connection is closed; 0: it stays
+	Stall    bool             // silence after the answer, until the client leaves; if it is empty, no header is sent
+	Empty    bool             // the answer is a stream without events
+	Raw      *string          // the whole body; nil: none
+	Flood    bool             // one line that never ends
 }
 
 // Responder is the model behind a [Server]. It must be safe for concurrent use.
@@ -75,8 +75,8 @@ const (
 // Server serves a [Responder] with OpenAI's chat completions API and responses API. It is an
 // [http.Handler]; [Server.Start] serves it on this machine only.
 //
-// It refuses conversations that the real API refuses, such as a tool call without a result.
-// A client that works here works there, too.
+// It refuses conversations that the real API refuses, such as a tool call without a result, so
+// that a client that works here should work there, too.
 type Server struct {
 	responder Responder
 	token     string    // bearer token that requests must have; empty: none is required
@@ -304,8 +304,8 @@ func (s *Server) flood(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// chunk is the wire format of a stream. go-openai's types have fields of other vendors that OpenAI
-// does not send.
+// chunk is the wire format of one event of a stream. go-openai's types have fields of other
+// vendors that OpenAI does not send.
 type chunk struct {
 	ID      string        `json:"id"`
 	Object  string        `json:"object"`
@@ -471,7 +471,7 @@ func firstPiece(s string, n int) string {
 	return s[:n]
 }
 
-// checkConversation returns an error for conversations that the real API refuses.
+// checkConversation returns an error for faults that the real API refuses, too.
 func checkConversation(chat openai.ChatCompletionRequest) error {
 	if len(chat.Messages) == 0 {
 		return errors.New("messages: there has to be at least one")
