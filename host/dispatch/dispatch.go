@@ -51,7 +51,7 @@ type Options struct {
 	Log      Recorder
 	// SessionID is part of the ID of each question: an answer counts in no other session.
 	SessionID string
-	Remember  func(policy.Rule) error // saves the rule of an answer "always"; nil: it holds for the session
+	Remember  func(policy.Rule) error // saves the rule of a lasting answer; nil: it holds for the session
 	// Redact takes secrets out of every result, before the result is recorded and before
 	// anybody gets it. Nil: no secrets are known.
 	Redact *redact.Redactor

@@ -27,7 +27,7 @@ const (
 	maxListedBytes     = 24 << 10 // bytes of all these texts in a result; further ones are left out
 )
 
-// listModule stands for the module of list_tools, the only tool without a guest. The host
+// listModule stands for the module of list_tools, a tool that has no guest. The host
 // recognizes it by its address, which no module from a catalog can have.
 var listModule = &tool.Module{
 	Name: tool.ListModule, Origin: tool.OriginBuiltin,
@@ -164,9 +164,10 @@ func (d *Dispatcher) openGroupOf(entry *tool.Entry) {
 }
 
 // Definitions returns the tools that are offered to the model: the first [llm.MaxTools] of
-// them. Tools that the policy hides are left out. If more than 40 remain, only the built-in
-// tools, list_tools and the tools of open groups are offered. The model opens a group by a
-// call of list_tools or of one of its tools, which can be called by name at any time.
+// them. Tools that the policy hides are left out. If more than 40 remain, and list_tools is
+// not hidden, only the built-in tools, list_tools and the tools of open groups are offered.
+// The model opens a group by a call of list_tools or of one of its tools, which can be called
+// by name at any time.
 func (d *Dispatcher) Definitions() []tool.Definition {
 	entries := d.offer().toolsWith(d.openGroups.list())
 	defs := make([]tool.Definition, min(len(entries), llm.MaxTools))
