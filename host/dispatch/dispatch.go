@@ -18,7 +18,8 @@ type Runner interface {
 	// Run returns a result for everything that the guest does, also for its failures. An error
 	// means that the host is at fault, or is [policy.ErrAskFirst] or a *[policy.HistoryError].
 	// The changes of the call come back staged, and are not made yet. The policy.Staged is nil
-	// if the call has failed or could not change anything.
+	// if nothing was staged, as for a process that changes files directly; and nil or without
+	// changes if the call has failed.
 	Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error)
 }
 
