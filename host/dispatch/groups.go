@@ -181,7 +181,7 @@ func (d *Dispatcher) Definitions() []tool.Definition {
 type listedTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"` // schema of its arguments; absent if too long
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // schema of its arguments; absent if it does not fit
 }
 
 // callListTools answers a call of list_tools, and opens the group that the call names.

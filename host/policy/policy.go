@@ -26,8 +26,8 @@ type Options struct {
 	Network      *network.Network // hosts that tools may reach if they ask for the network; nil: none
 	// CanAsk is set if a person can be asked about two things: a built-in tool's call to an
 	// internet host that no rule opens or denies, and commands that could read repository
-	// histories with secrets. Otherwise the call is denied, and the command runs without the
-	// secrets in the history.
+	// histories with secrets. Otherwise the call is denied, and the command runs without
+	// these histories.
 	CanAsk     bool
 	ConfirmAll bool // makes every call ask that no rule allows, safe ones too
 	// Layers holds the layers that set something, such as the administrator or the flags.
