@@ -46,7 +46,7 @@ func (d *Dispatcher) offer() offer {
 	all := slices.DeleteFunc(d.catalog.Load().Entries(), hidden)
 	builtin, groups := tool.Groups(all)
 	if len(all) > maxUngrouped && len(groups) > 0 {
-		// Groups need a list_tools that is offered, since only it opens them.
+		// Groups need a list_tools that is offered: the model learns from it what they hold.
 		if list := listEntry(groups); !hidden(list) {
 			return offer{builtin, groups, list}
 		}

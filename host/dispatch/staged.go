@@ -173,7 +173,7 @@ func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, changes
 	return body, err
 }
 
-// commit makes the changes, or returns a refusal. Leftovers on the stage are only a warning.
+// commit makes the changes, or returns a refusal. Files that are left over are only a warning.
 func (p *pending) commit(ctx context.Context, grant policy.Grant, staged policy.Staged) error {
 	err := staged.Commit(ctx, grant)
 	switch {

@@ -229,7 +229,7 @@ func parsePlain(s string, effect Effect) (Rule, error) {
 	return r, nil
 }
 
-// errTooWide is wrapped by the error of a rule whose pattern would match any command.
+// errTooWide is wrapped by the error of a rule whose pattern lets its program run any command.
 var errTooWide = errors.New("runs what its arguments say, so a rule for any of them allows everything; write the words to the letter")
 
 // Check returns an error if the rule is malformed, or allows more than its text suggests.
