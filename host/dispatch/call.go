@@ -18,14 +18,14 @@ import (
 // the call uses the fields after done.
 type pending struct {
 	d            *Dispatcher
-	nextMayStart chan struct{} // closed once the call has put its question, or needs no answer before it runs
+	nextMayStart chan struct{} // closed once the call has put its question, is decided without one, or ends
 	letNextStart func()        // closes nextMayStart; may be called more than once
 	done         chan struct{} // closed when result and err are final
 
 	state         state
 	call          tool.Call
 	hostTool      *tool.Entry // the tool of a call that the host answers itself; nil: the catalog has the tool
-	textForModel  string      // text that the model gets if the changes of the call are made
+	textForModel  string      // text that the model gets if an undo is carried out; empty for other calls
 	requestedName string      // name of the tool in the call as written, maybe an alias
 	limit         string      // LimitMessage of the result, in the last step that the agent allows; else empty
 	usage         tool.Usage  // usage of the guest; zero until the guest has run
@@ -39,7 +39,7 @@ type pending struct {
 	queuedDrafts []session.Draft // decisions, recorded with the next event of the call
 	rehearsing   bool            // set while the call runs, or has run, before its decision
 	held         []tool.Progress // progress reported while rehearsing; nil: none
-	heldBytes    int             // bytes of the messages in held
+	heldBytes    int             // bytes of all messages while rehearsing, dropped ones included
 }
 
 // carryOut takes a call from its beginning to a result that is not recorded yet. It reads from

@@ -46,8 +46,9 @@ type changeRecorder struct {
 	afterBudget   int64 // bytes that may still be stored of contents after changes
 }
 
-// describeChanges returns the record of the changes that are about to be made, and the
-// contents that can undo them. It fails if the files have changed since the call ran.
+// describeChanges returns the record of the changes that are about to be made, and contents
+// for the store: those before the changes, which can undo them, and some of those after. It
+// fails if the files have changed since the call ran or cannot be read, or if ctx ends.
 func (p *pending) describeChanges(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (session.Changes, [][]byte, error) {
 	changes = diff.DetectRenames(ctx, changes)
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}

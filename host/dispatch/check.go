@@ -14,7 +14,8 @@ import (
 )
 
 // check finds the tool of the call. It refuses a call that needs no decision: of an unknown
-// tool, with wrong arguments, or on a file that the model has not seen.
+// tool, with wrong arguments, on a file that the model has not seen, or of a tool whose
+// directories are gone.
 func (p *pending) check(ctx context.Context) (*tool.Entry, error) {
 	entry, err := p.find()
 	if err == nil {

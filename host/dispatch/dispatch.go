@@ -18,7 +18,8 @@ type Runner interface {
 	// Run returns a result for everything that the guest does, also for its failures. An error
 	// means that the host is at fault, or is [policy.ErrAskFirst] or a *[policy.HistoryError].
 	// The changes of the call come back staged, and are not made yet. The policy.Staged is nil
-	// if the call has failed or could not change anything.
+	// if nothing was staged, as for a process that changes files directly; and nil or without
+	// changes if the call has failed.
 	Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error)
 }
 
@@ -51,7 +52,7 @@ type Options struct {
 	Log      Recorder
 	// SessionID is part of the ID of each question: an answer counts in no other session.
 	SessionID string
-	Remember  func(policy.Rule) error // saves the rule of an answer "always"; nil: it holds for the session
+	Remember  func(policy.Rule) error // saves the rule of a lasting answer; nil: it holds for the session
 	// Redact takes secrets out of every result, before the result is recorded and before
 	// anybody gets it. Nil: no secrets are known.
 	Redact *redact.Redactor

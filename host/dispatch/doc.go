@@ -11,7 +11,8 @@
 // once. A call is completed and returns even if something fails, is cancelled or crashes:
 // the tool, the log or the approver.
 //
-// Three things are durable before a call runs: the decision, the answer with its giver,
-// and the intent to run. The result is recorded in every case. An answer counts only for
-// the question that was put, for [policy.AnswerExpires]. A no holds for the turn.
+// Three things are durable before a call has an effect: the intent to run, the decision, and
+// the answer with its giver. A rehearsed call runs before the last two, without an effect. The
+// result is recorded in every case. An answer counts only for the question that was put, for
+// [policy.AnswerExpires]. A no holds for equal calls of the turn.
 package dispatch

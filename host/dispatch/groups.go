@@ -27,7 +27,7 @@ const (
 	maxListedBytes     = 24 << 10 // bytes of all these texts in a result; further ones are left out
 )
 
-// listModule stands for the module of list_tools, the only tool without a guest. The host
+// listModule stands for the module of list_tools, a tool that has no guest. The host
 // recognizes it by its address, which no module from a catalog can have.
 var listModule = &tool.Module{
 	Name: tool.ListModule, Origin: tool.OriginBuiltin,
@@ -46,7 +46,7 @@ func (d *Dispatcher) offer() offer {
 	all := slices.DeleteFunc(d.catalog.Load().Entries(), hidden)
 	builtin, groups := tool.Groups(all)
 	if len(all) > maxUngrouped && len(groups) > 0 {
-		// Groups need a list_tools that is offered, since only it opens them.
+		// Groups need a list_tools that is offered: the model learns from it what they hold.
 		if list := listEntry(groups); !hidden(list) {
 			return offer{builtin, groups, list}
 		}
@@ -164,9 +164,10 @@ func (d *Dispatcher) openGroupOf(entry *tool.Entry) {
 }
 
 // Definitions returns the tools that are offered to the model: the first [llm.MaxTools] of
-// them. Tools that the policy hides are left out. If more than 40 remain, only the built-in
-// tools, list_tools and the tools of open groups are offered. The model opens a group by a
-// call of list_tools or of one of its tools, which can be called by name at any time.
+// them. Tools that the policy hides are left out. If more than 40 remain, and list_tools is
+// not hidden, only the built-in tools, list_tools and the tools of open groups are offered.
+// The model opens a group by a call of list_tools or of one of its tools, which can be called
+// by name at any time.
 func (d *Dispatcher) Definitions() []tool.Definition {
 	entries := d.offer().toolsWith(d.openGroups.list())
 	defs := make([]tool.Definition, min(len(entries), llm.MaxTools))
@@ -180,7 +181,7 @@ func (d *Dispatcher) Definitions() []tool.Definition {
 type listedTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"` // schema of its arguments; absent if too long
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // schema of its arguments; absent if it does not fit
 }
 
 // callListTools answers a call of list_tools, and opens the group that the call names.

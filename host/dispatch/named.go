@@ -13,9 +13,10 @@ import (
 )
 
 // NamedFiles returns the files that the arguments of a call name, with links followed, for the
-// policy's decision. Of the words of a command it returns only files that look like secrets. It
-// opens no file, and looks only at places that a mount shows. If a name leads elsewhere by the
-// time the call runs, that opens nothing: the grant holds for the files found here.
+// policy's decision. Of the words of a command it returns only files that look like secrets.
+// It opens no file, and looks only at places that a mount shows, and for the HEAD of git
+// directories above them. If a name leads elsewhere by the time the call runs, that opens
+// nothing: the grant holds for the files found here.
 func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.NamedFile {
 	var named []policy.NamedFile
 	if entry.Capabilities.Files != tool.FilesNone {

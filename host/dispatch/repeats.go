@@ -82,9 +82,9 @@ func (r *repeats) othersChanges(key callKey) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// count counts the result of a call, and returns it with the count and, from the second equal
-// result on, a note for the model. Equal calls of one step count once: when the model wrote
-// them, it had seen none of their results.
+// count counts the result of a model's call, and returns it with the count and, from the
+// second equal result on, a note for the model. Equal calls of one step count once: when the
+// model wrote them, it had seen none of their results.
 func (r *repeats) count(call tool.Call, did sideEffects, result tool.Result) tool.Result {
 	if call.Turn == 0 || call.Caller != tool.CallerAgent {
 		return result

@@ -10,9 +10,10 @@ import (
 )
 
 // Resume passes on the events of a session's log, and restores the state of the session from
-// them: the number of calls that have run and their fuel, by tool, including a person's own
-// calls; the open tool groups; the stores of tools; and the hashes of file contents that the
-// model has seen. The caller has to read the events to their end before the first call.
+// them: the number of calls that have begun to run and their fuel, by tool, including a
+// person's own calls; the open tool groups; the stores of tools; and the hashes of file
+// contents that the model has seen. The caller has to read the events to their end before the
+// first call.
 func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		r := resumeState{map[string]uint64{}, map[string]llm.FunctionData{}, map[string]session.Intent{}}

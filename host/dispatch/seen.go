@@ -94,8 +94,8 @@ func absolute(path, cwd string) string {
 }
 
 // checkSeen puts the hash of the content that the model has seen into the arguments of a
-// change, and refuses a change of a file that the model has not seen. Calls of a person pass
-// unchecked.
+// change, and refuses a change of a file that the model has not seen. Only calls of the model
+// are checked.
 func (p *pending) checkSeen(entry *tool.Entry) error {
 	c := entry.Content
 	if p.call.Caller != tool.CallerAgent || c == nil || c.Hash == "" {

@@ -157,7 +157,8 @@ func lastLines(output string) string {
 }
 
 // recordChanges records the changes that are about to be made, with the contents before them,
-// and returns the record. It returns a refusal if somebody else has changed the files.
+// and returns the record. It returns a refusal if they cannot be made any more, for example
+// because somebody else has changed the files.
 func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, changes []tool.Change, dirs []*git.Dir) (session.Changes, error) {
 	if p.state == stateAwaitingPermission {
 		p.enter(stateExecuting) // the permission was for this
@@ -172,7 +173,7 @@ func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, changes
 	return body, err
 }
 
-// commit makes the changes, or returns a refusal. Leftovers on the stage are only a warning.
+// commit makes the changes, or returns a refusal. Files that are left over are only a warning.
 func (p *pending) commit(ctx context.Context, grant policy.Grant, staged policy.Staged) error {
 	err := staged.Commit(ctx, grant)
 	switch {

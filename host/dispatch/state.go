@@ -12,7 +12,7 @@ type state string
 
 // The states of a call. Every call ends in stateCompleted.
 const (
-	stateIdle               state = "idle" // before anything of the call was read
+	stateIdle               state = "idle" // before the policy evaluates the call
 	stateEvaluatingPolicy   state = "evaluating_policy"
 	stateAwaitingPermission state = "awaiting_permission"
 	stateExecuting          state = "executing"

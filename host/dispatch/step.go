@@ -9,10 +9,10 @@ import (
 )
 
 // CallAll carries out the calls of one reply, and returns their results in the order of the
-// calls. Calls that only read run at the same time. A call that may change files, start a
-// process or use its store runs by itself: it sees the effects of the calls before it, and the
-// calls after it see its effects. Questions are put in the order of the calls. limit becomes the
-// LimitMessage of each result, see [tool.Result]; empty: none.
+// calls. Calls that read or use the network run at the same time. A call that may change
+// files, start a process or use its store runs by itself: it sees the effects of the calls
+// before it, and the calls after it see its effects. Questions are put in the order of the
+// calls. limit becomes the LimitMessage of each result, see [tool.Result]; empty: none.
 //
 // Every call has a result. An error is as in [Dispatcher.Call]; it cancels the other calls.
 func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error) {

@@ -14,11 +14,11 @@ import (
 
 // access holds the mounts and hosts that are open to a tool, if it asks for files, commands or
 // the network. They come from the options or from the tool's allowance, restricted by the
-// ceiling.
+// ceiling; the hosts also by the tool's manifest.
 type access struct {
 	fromAllowance bool // set if they come from the tool's allowance
 	mounts        []Mount
-	masked        []string
+	masked        []string         // paths that no tool sees, even inside a mount
 	network       *network.Network // not nil
 	whyNotStaged  func() string    // reason why commands with these mounts cannot be staged; empty: they can
 }
@@ -143,8 +143,8 @@ func allowanceText(a tool.Allowance) string {
 }
 
 // describeAllowance describes the allowance of a tool for a person: one text for each
-// directory, host, secret and right, with the layer that forbids it if one does. It is nil for
-// a tool without an allowance.
+// directory, host, secret and right, or one for an empty allowance. The text of a directory or
+// host also tells if it is not permitted. It is nil for a tool with the default access.
 func (p *Policy) describeAllowance(e *tool.Entry) []string {
 	a, own := allowance(e)
 	if !own {

@@ -15,7 +15,7 @@ import (
 type AnswerError struct {
 	Rule    string // text of the rule
 	Fault   AnswerFault
-	Tool    string    // name of the tool, not an alias; empty: no such tool, or no rule
+	Tool    string    // name of the tool, not an alias; empty for FaultForm and FaultTool
 	What    string    // the fault, in words
 	Lint    tool.Hint // the fault FaultNeverCounts as a value; nil for other faults
 	Instead string    // a rule without the fault, COMMAND standing for a command; empty: none is known
@@ -31,7 +31,7 @@ const (
 	FaultForm        AnswerFault = iota // the rule cannot be parsed
 	FaultTool                           // there is no such tool
 	FaultArgument                       // the tool has no such argument
-	FaultAllCommands                    // the rule allows all commands
+	FaultAllCommands                    // the rule allows all commands, in a tier below TierConfined
 	FaultNeverCounts                    // the rule applies to no call, see [Rule.Lint]
 	FaultSecrets                        // the rule does not name exactly the secrets that the tool uses
 )

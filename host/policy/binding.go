@@ -8,10 +8,10 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Binding holds the tool as it was when a rule was remembered. When any part of it changes,
-// the rule no longer applies: the question is asked again and names the change. The zero value
-// binds to nothing. The configuration of a module is not part of a binding: see RATIONALE,
-// "Why is what a module is configured with no part of an answer?"
+// Binding holds the tool as it was when a rule was remembered. When a part that it holds
+// changes, the rule no longer applies: the question is asked again and names the change. The
+// zero value binds to nothing. The configuration of a module is not part of a binding: see
+// RATIONALE, "Why is what a module is configured with no part of an answer?"
 type Binding struct {
 	// Module identifies the module: "builtin"; "signer:SIGNER#NAME" for a module with a
 	// verified signature; or "sha256:" and the digest. The name is part of it because a
@@ -20,8 +20,8 @@ type Binding struct {
 	// ABI is the version of the interface of a built-in module: the digest of such a module
 	// changes with every release. Empty for other modules.
 	ABI                               string
-	Description, Schema, Capabilities string         // SHA-256 in hex of three texts in the tool's manifest
-	Texts                             tool.SpecTexts // texts of these digests, to show a change; not bound
+	Description, Schema, Capabilities string         // SHA-256 in hex of the three texts in Texts
+	Texts                             tool.SpecTexts // only to show a change; empty: not kept
 
 	digest string // digest of a signed module, after "sha256:"; empty for other modules
 }
@@ -86,8 +86,9 @@ type BindingChange struct {
 	Was, Now Binding
 }
 
-// InWords describes each change in two lines: the old text and the new one. These texts of the
-// tool are unchanged and must not be trusted.
+// InWords returns a heading, then two lines for each change: the old text and the new one, in
+// which a long common beginning is left out. These texts come from the tool and must not be
+// trusted.
 func (c BindingChange) InWords() []string {
 	out := []string{fmt.Sprintf("the rule %q, which you had remembered, does not hold any more, because this changed:", c.Rule)}
 	for _, part := range c.Was.changed(c.Now) {
@@ -97,7 +98,7 @@ func (c BindingChange) InWords() []string {
 	return out
 }
 
-// difference shortens the common beginning of two texts, so that the change in a long text
+// difference shortens a long common beginning of two texts, so that the change in a long text
 // is visible.
 func difference(was, is string) (string, string) {
 	const before = 40

@@ -2,7 +2,7 @@ package policy
 
 import "sync/atomic"
 
-// The keys of agent.toml for the limits that several calls share.
+// The keys of agent.toml for the limits on fuel that several calls share.
 const (
 	ToolFuelKey    = "tool_fuel_total"
 	SessionFuelKey = "session_fuel"

@@ -18,16 +18,17 @@ import (
 // ceilings; no operation widens one.
 //
 // A field of type []List or []ModuleList has one list for each layer that restricts it, and a
-// value has to be in all lists. An empty list permits nothing.
+// value has to be in all lists. A list without values permits nothing, except built-in
+// modules; without any list, everything is permitted.
 type Ceiling struct {
 	Rules                []Rule       // rules that deny or ask
 	Modules              []ModuleList // modules that may run
-	Directories          []List       // patterns of directories that may be mounted, with everything below
+	Directories          []List       // directories that may be mounted, and all below: PATTERN, PATTERN:ro
 	Hosts                []List       // hosts that may be reached: a name, an address or *.NAME
 	Providers            []List       // names of the model providers that may be used
 	BaseURLs             []List       // literal base URLs of providers; "" is the provider's own
 	Registries           []List       // HOST or HOST/PATH: modules may be added from there, and from below
-	Hidden               []Setting    // paths that no guest sees
+	Hidden               []Setting    // absolute paths that no guest sees
 	DisabledCapabilities []Setting    // [ExecKey] or a similar key: tools that ask for the capability are off
 	DisabledNames        []Setting    // names of tools and modules that are off
 
@@ -36,9 +37,9 @@ type Ceiling struct {
 	MinTier       *Limit    // lowest tier in which a process may run; nil: any
 	Changes       *Limit    // widest [ChangesMode] of a process, as position in changesModes; nil: any
 	AskFirst      []Setting // not empty: a process that asks does so before it runs
-	SignedOnly    []Setting // not empty: only modules with a verified signature run
-	ModulesClosed []Setting // not empty: no module is added
-	Confirm       []Setting // not empty: calls ask even if a rule allows them
+	SignedOnly    []Setting // not empty: besides built-in modules, only those with a verified signature run
+	ModulesClosed []Setting // not empty: no module is added, or run by its path
+	Confirm       []Setting // not empty: every call asks, even if a rule allows it; but see Rule.Overrides
 	AuditExports  []Setting // directories to export each session to; "" asks for the log alone
 }
 
@@ -50,7 +51,7 @@ type List struct {
 
 // Setting is one value that one layer sets.
 type Setting struct {
-	Value string
+	Value string // empty where only the presence of the setting counts
 	From  Provenance
 }
 
@@ -64,7 +65,7 @@ type Limit struct {
 func (m Limit) String() string { return cmp.Or(m.Text, strconv.FormatInt(m.Value, 10)) }
 
 // ModuleList holds the modules that one layer permits besides the built-in ones. A module
-// that is in any of the three lists may run.
+// that is in any of the three lists is permitted by this layer.
 type ModuleList struct {
 	Digests, Signers, Namespaces []string // sorted; digests in hex
 	From                         Provenance
@@ -73,7 +74,7 @@ type ModuleList struct {
 // Provenance is the place where a bound or a value is written.
 type Provenance struct {
 	Source Source
-	Origin string // FILE: KEY
+	Origin string // such as FILE: KEY
 }
 
 // decider returns the decider for a bound that is written at this place; rule names the bound.
@@ -222,7 +223,8 @@ func (c Ceiling) RestrictNetwork(n *network.Network) *network.Network {
 }
 
 // PermitsMount returns the mount, read-only if a layer forbids changes in it. ok is false if a
-// layer forbids the mount. from is the layer that forbids the mount or the changes.
+// layer forbids the mount. from is the layer that forbids the mount or the changes; zero:
+// none.
 func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from Provenance) {
 	for _, l := range c.Directories {
 		seen, write := false, false

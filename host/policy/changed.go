@@ -11,8 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// writers are the built-in tools whose path argument names the file that they change. A rule
-// about such a path applies to every other tool that changes the file, too.
+// writers are the built-in tools whose argument path, or patch, names the files that they
+// change. A rule that denies or asks about such a path also applies to tools that are not in
+// this list and change the file.
 var writers = []string{"apply_patch", "file_edit", "file_write", "insert_lines", "replace_lines"}
 
 // maxPathsPerBudget limits the number of changed paths that are checked against the rules with
@@ -20,8 +21,8 @@ var writers = []string{"apply_patch", "file_edit", "file_write", "insert_lines",
 const maxPathsPerBudget = 4096
 
 // aboutChanges reports whether a rule restricts the files that the tool name may change: the
-// rule denies or asks, has a condition on the path argument, and is about this tool, all
-// tools, or one of the writers.
+// rule denies or asks, has a condition that can be about the argument path, and is about this
+// tool or all tools; or about one of the writers, if this tool is none.
 func (r *Rule) aboutChanges(name string) bool {
 	if r.Effect == Allow || r.Tool != name && r.Tool != AnyTool && (!slices.Contains(writers, r.Tool) || slices.Contains(writers, name)) {
 		return false

@@ -46,9 +46,9 @@ const (
 )
 
 // decideStaging sets the mode for the changes of a process, and the reason to ask before the
-// process runs. It needs no answer first if it reaches only files, and its changes are kept
-// apart from the host's files until they are allowed. chosen is the mode in the rule that
-// decides; empty: the rule sets none.
+// process runs. There is no reason if the process reaches only files, and its changes are kept
+// apart from the host's files until they are allowed, unless [Options].AskFirst is set. chosen
+// is the mode in the rule that decides; empty: the rule sets none.
 func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 	c := d.entry.Capabilities
 	if c.Exec == "" {

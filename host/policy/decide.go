@@ -13,17 +13,18 @@ import (
 // Decide decides about a call whose arguments fit the schema. A rule that denies wins over
 // every rule that allows. If no rule applies, the risk decides.
 //
-// Two kinds of calls ask even if a rule allows them. A command asks if it is dangerous, may
-// reach the network or uses a secret, unless a flag of this run allows exactly this command. A
-// call asks if it names a file that looks like a secret, unless the rule names the file, too.
-// A call that could only fail is denied. Decide is pure: it reads nothing but its arguments
-// and the policy.
+// Three kinds of calls ask even if a rule allows them. A command asks if it is dangerous, asks
+// for the network or uses a secret, unless a flag of this run allows exactly this command. A
+// call asks if it would read a file that looks like a secret, unless a rule names the file,
+// too; see applySecretReads. A call asks if it needs a host that no rule opens. A call that
+// could only fail is denied. Decide is pure: it reads nothing but its arguments and the
+// policy.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision {
 	return p.decide(call, entry, facts, Ask)
 }
 
-// decide is [Policy.Decide] with least = Ask. With least = Allow, rules that ask do not
-// count: the result is the decision that would be made without them.
+// decide is [Policy.Decide] with least = Ask. With least = Allow, rules and bounds that ask do
+// not count: the result is the decision that would be made without them.
 func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Effect) Decision {
 	d := Decision{policy: p, call: call, entry: entry, access: p.accessOf(entry), facts: facts, work: match.NewWork(), risk: RiskOf(entry), by: byDefault("")}
 	args := d.args()
@@ -72,7 +73,7 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 	return d
 }
 
-// askAnyway makes an allowed process ask if its command is dangerous, may reach the network or
+// askAnyway makes an allowed process ask if its command is dangerous, asks for the network or
 // uses a secret, unless a flag allows exactly this command.
 func (d *Decision) askAnyway(args *match.Arguments) {
 	caps := d.entry.Capabilities
@@ -109,8 +110,8 @@ func (d *Decision) setOutcome(effect Effect, by Decider, reason string) {
 }
 
 // applyCeiling denies a call that the ceiling forbids, whatever the rules allow. It returns
-// every bound that forbids the call; none: the call is permitted. tier returns the tier of a
-// process.
+// every bound that forbids the call; nil: none does. The bounds on files and hosts are checked
+// elsewhere. tier returns the tier of a process.
 func (p *Policy) applyCeiling(d *Decision, tier func() Tier) []Decider {
 	c := &p.ceiling
 	var out []Decider
@@ -308,7 +309,7 @@ func (p *Policy) staleForNewSecret(r *Rule, d *Decision, args *match.Arguments) 
 // have the effect of the decision; further ones are left out.
 const maxDeciding = 20
 
-// Decider is a rule or a bound that decides a call.
+// Decider is the rule or bound that decides a call, or the default.
 type Decider struct {
 	Rule   string `json:"rule"`
 	Source Source `json:"source"`

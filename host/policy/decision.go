@@ -19,7 +19,7 @@ import (
 // Facts holds what is known of a call besides the call itself.
 type Facts struct {
 	EarlierCalls int         // number of earlier calls of the tool in the session
-	Files        []NamedFile // files that the arguments name, see [PathArgs]
+	Files        []NamedFile // files that the arguments name; of a command's words, only secret-looking ones
 }
 
 // NamedFile is a file or directory that an argument names, whether or not it exists.
@@ -27,10 +27,10 @@ type NamedFile struct {
 	Arg  string // name of the argument, or a JSON pointer to it
 	Name string // path in the argument, made absolute and clean
 	// Path is the path on the host, with symbolic links resolved. Empty: no mount shows it, or
-	// a link leads out of the mount.
+	// a link is absolute or leads out of the mount.
 	Path         string
 	Regular      bool // set if it exists and is a regular file
-	InRepository bool // set if it belongs to a git repository whose directory is not called .git
+	InRepository bool // set if the tool may change it, a closed path of a git directory not called .git
 }
 
 // Decision is the result for one call. Only methods of [Policy] and Decision make one. Its
@@ -47,7 +47,7 @@ type Decision struct {
 	risk              Risk
 	by                Decider
 	reason            string      // reason of the decision, one clause, for a person
-	mustAsk           bool        // set if a rule or bound asks or denies: no rule that allows can answer
+	mustAsk           bool        // set if a rule or bound asks, so that no rule that allows can answer
 	flagAllowsCommand bool        // set if a flag of this run allows exactly this command
 	flagAllowsCall    bool        // set if a flag of this run allows the call
 	askAnywayReason   string      // reason to ask about a process even if a rule allows the call; empty: none
@@ -55,9 +55,9 @@ type Decision struct {
 	changes           ChangesMode // mode for the changes of the process; empty: there is no process
 	ruleChanges       ChangesMode // mode that the deciding rule sets; empty: it sets none
 	askFirstReason    string      // reason to ask before the process runs; empty: it can run first
-	personalAsking    []string    // identities of the person's own rules that ask
-	othersAsk         bool        // set if a bound, or a rule that is not the person's own, asks
-	overridden        []string    // identities of the rules that answers of this session override
+	personalAsking    []string    // identities of the person's own rules and bounds that ask
+	othersAsk         bool        // set if another layer's rule or bound asks, or a rule that denies may apply
+	overridden        []string    // identities of the rules and bounds that answers of this session override
 	changedDir        string      // directory with all changes of the process; empty: no rule can name one
 	stale             []Rule      // rules that would allow the call if its tool had not changed
 	uncountedRules    []Rule      // rules that allow the call but do not count, see [Rule.whyNeverCounts]
@@ -69,7 +69,7 @@ type Decision struct {
 
 	reads, changed []specialPath // secret-looking files to be read; changed paths that need a yes
 	histories      []History     // the histories that the decision is about; nil: it is about the call
-	hint           tool.Hint     // way to another decision; nil: to remove the rules that decide
+	hint           tool.Hint     // way to another decision; nil: Explain finds one
 }
 
 // Effect returns the effect: [Allow], [Ask] or [Deny].
@@ -78,8 +78,8 @@ func (d Decision) Effect() Effect { return d.effect }
 // Risk returns the risk of the tool.
 func (d Decision) Risk() Risk { return d.risk }
 
-// Rule returns the text of the rule that decided. If no rule did, it returns the name of the
-// default, such as "risk medium".
+// Rule returns the text of the rule, or the name of the bound, that decided. If none did, it
+// returns the name of the default, such as "risk medium".
 func (d Decision) Rule() string { return d.by.Rule }
 
 // Source returns the layer that the deciding rule comes from.
@@ -108,16 +108,17 @@ func (d Decision) secretNames() string {
 	return strings.Join(tool.SecretNames(d.entry.Capabilities.Secrets), ",")
 }
 
-// onlyPersonalRulesAsk reports whether nothing but the person's own rules asks. Then the
-// person may choose how long an answer holds.
+// onlyPersonalRulesAsk reports whether nothing but the person's own rules and bounds asks.
+// Then the person may choose how long an answer holds.
 func (d Decision) onlyPersonalRulesAsk() bool {
 	return d.effect == Ask && d.by.Source.isPersonal() && len(d.personalAsking) > 0 && !d.othersAsk
 }
 
 // rememberable returns an error, with the reason, if an answer can hold for this call only. An
-// answer can be remembered if the default asks, or if only the person's own rules do. A
-// process must also be confined, and its command a single program with literal words; words
-// holds these words. It is nil for a call without a process.
+// answer can be remembered if the default asks, or if only the person's own rules do, and the
+// call needs no special path. A process must also be confined, not ask anyway (see askAnyway),
+// and run a single program with literal words, which words holds. It is nil for a call without
+// a process.
 func (d Decision) rememberable() (words []string, err error) {
 	switch {
 	case d.policy == nil:
@@ -141,7 +142,8 @@ func (d Decision) rememberable() (words []string, err error) {
 	return line.Commands[0], nil
 }
 
-// Grant returns the grant of a decision that allows. It fails for any other decision.
+// Grant returns the grant of a decision that allows. It fails for any other decision, and if
+// the arguments hold no valid command or time limit.
 func (d Decision) Grant() (Grant, error) {
 	if d.policy == nil || d.effect != Allow {
 		return Grant{}, fmt.Errorf("grant %s: the decision is %q", d.call.Tool, d.effect)
@@ -149,7 +151,8 @@ func (d Decision) Grant() (Grant, error) {
 	return d.newGrant()
 }
 
-// Approve returns the grant of a decision that asks, after a yes; it fails without one.
+// Approve returns the grant of a decision that asks, after a yes; it fails without one. The
+// caller must have checked that the answer is to this question, see [Question.CheckAnswer].
 // recorded is the sequence number of the answer in the session's log; 0 is an error, because
 // nothing is granted without a record.
 func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
@@ -208,8 +211,8 @@ func (d Decision) asksForChanges() bool {
 	return d.CanRehearse() && d.by.Source == SourceDefault && len(d.specialPaths()) == 0 && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
 }
 
-// RuleFor returns the rule that an answer of this scope creates. It fails for a scope that the
-// question does not offer.
+// RuleFor returns the rule that an answer of this scope creates. It fails for [ScopeOnce],
+// which creates none, and for a scope that the question does not offer.
 func (d Decision) RuleFor(scope Scope) (Rule, error) {
 	if d.histories != nil {
 		return Rule{}, errors.New("the answer is not about the call")

@@ -17,7 +17,8 @@ import (
 // as its text shows that: a person who says yes expects that the call succeeds. The
 // file system of a guest and the network connections check everything again.
 
-// MountsRule is the rule of a decision about a path that no mount shows.
+// MountsRule is the rule of a denial because no mount shows a path, or lets the call change
+// it.
 const MountsRule = "mounts"
 
 // denyImpossible denies a call that cannot succeed, whatever a person answers.
@@ -128,8 +129,9 @@ func (p *Policy) denyUnseen(d *Decision, f NamedFile) {
 	d.deny(byDefault(MountsRule), reason, tool.ActionHint(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
 }
 
-// denyNetwork denies the call if it names a URL that cannot be reached, or if it would ask and
-// no host at all can be reached. If a yes can open the host, it makes the call ask.
+// denyNetwork denies the call if it names a URL that cannot be reached, or if no host at all
+// can be reached. In the second case, a rule that allows the tool is enough, except for a
+// command. If a yes can open the host, denyNetwork makes the call ask.
 func (p *Policy) denyNetwork(d *Decision, args *match.Arguments) {
 	if !d.reachesNetwork() {
 		return
@@ -201,7 +203,7 @@ func (p *Policy) mayAskForHost(d *Decision) bool {
 	return p.canAsk && !isThirdParty(d.entry) && !d.access.fromAllowance && c.Network == tool.NetworkHTTP && c.Exec == ""
 }
 
-// hasHostToAsk reports whether some call of the tool leads to a question about a host.
+// hasHostToAsk reports whether some call of the tool may lead to a question about a host.
 func (p *Policy) hasHostToAsk(d *Decision) bool {
 	if p.mayAskForHost(d) && len(d.entry.Capabilities.Hosts) == 0 {
 		return d.access.network.CanAddHost()
@@ -209,8 +211,9 @@ func (p *Policy) hasHostToAsk(d *Decision) bool {
 	return p.hostToAsk(d, d.args()) != ""
 }
 
-// hostToAsk returns the host that the call asks for: no rule opens it, and a yes can open it.
-// Empty: there is none. If the manifest of the tool lists hosts, it must list exactly one.
+// hostToAsk returns the first host that the call asks for and that no rule opens, but a yes
+// can. Empty: there is none. If the manifest of the tool lists hosts, it must list exactly
+// one.
 func (p *Policy) hostToAsk(d *Decision, args *match.Arguments) string {
 	if !p.mayAskForHost(d) {
 		return ""
@@ -286,7 +289,7 @@ func otherProtocol(o network.Origin) network.Origin {
 }
 
 // urlArgs returns the texts of the arguments whose names end with url, uri, urls or uris, in
-// any case.
+// any case. It does not look into lists.
 func urlArgs(args *match.Arguments) []string {
 	var out []string
 	for name, raw := range args.Object() {

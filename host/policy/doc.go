@@ -12,8 +12,9 @@
 // far as all layers permit it. It does not get the mounts and hosts that are open to other
 // tools.
 //
-// Rules come in layers: administrator, user, project, environment, flags. The [Ceiling] is
-// what all layers together permit. [Narrow] combines ceilings, and no layer widens another. A
+// Rules come in layers: administrator, user, project, environment, flags; the settings are a
+// layer without rules. The [Ceiling] is what all layers together permit. [Narrow] combines
+// ceilings, and no layer widens another. A
 // rule that allows is an answer to a question: it counts only as far as the ceiling permits. A
 // rule names a tool, conditions on its arguments, risks and callers. Deny wins over ask, and
 // ask wins over allow. If the text of a call does not show whether a rule applies, a rule that

@@ -19,17 +19,17 @@ type Explanation struct {
 	Origin    string    `json:"origin,omitempty"` // place in that layer
 	Reason    string    `json:"reason"`
 	Also      []Decider `json:"also,omitempty"`   // other rules and bounds with the same effect
-	HintText  string    `json:"change,omitempty"` // smallest change that would allow the call, in words
+	HintText  string    `json:"change,omitempty"` // way to another decision, in words; empty if allowed
 	Hint      tool.Hint `json:"-"`                // HintText as a value
-	AllowRule string    `json:"allow,omitempty"`  // smallest rule that would allow the call; may be empty
+	AllowRule string    `json:"allow,omitempty"`  // smallest rule that would allow the call; empty: none
 	Tier      *Tier     `json:"tier,omitempty"`   // tier in which the process would run; nil: no process
 	// Changes is the mode for the changes of the process; empty: no process. AskFirstReason is
 	// the reason to ask before it runs; empty: it can run before the answer, or there is no
 	// process.
 	Changes        ChangesMode `json:"changes,omitempty"`
 	AskFirstReason string      `json:"first,omitempty"`
-	// Allowance describes the allowance of the tool, as far as the layers permit it. Nil for a
-	// tool without one.
+	// Allowance describes the allowance of the tool, and the parts that are not permitted.
+	// Nil: the tool has the default access.
 	Allowance []string `json:"given,omitempty"`
 }
 
@@ -148,8 +148,8 @@ func (d Decision) minimalRule() Rule {
 	return r
 }
 
-// allowRuleText returns the text of the smallest rule that would allow the call. Empty: no
-// rule would, or none that can be typed.
+// allowRuleText returns the text of the smallest rule that would allow a call that asks.
+// Empty: the call does not ask, or no rule that can be typed would allow it.
 func (d Decision) allowRuleText() string {
 	if d.policy == nil || d.effect != Ask || d.mustAsk || d.opensHost != "" {
 		return ""

@@ -19,7 +19,7 @@ import (
 type Mount struct {
 	Host   string // absolute and clean
 	Write  bool
-	Origin string // place where it was opened, for a person: --mount DIR:ro
+	Origin string // place where it was opened, for a person, such as --mount DIR:ro; may be empty
 }
 
 // ErrChanged is wrapped by the error of a commit that was refused because the host's files
@@ -96,7 +96,7 @@ func (g Grant) terms() *grant {
 // Mounts returns the directories that the guest may see.
 func (g Grant) Mounts() []Mount { return slices.Clone(g.terms().mounts) }
 
-// Masked returns the directories that the guest must not see even inside a mount.
+// Masked returns the paths that the guest must not see even inside a mount.
 func (g Grant) Masked() []string { return slices.Clone(g.terms().masked) }
 
 // OpenedSecrets returns the secret-looking files that the guest may read.
@@ -176,7 +176,7 @@ func (e Exec) IsPrivileged() bool {
 	return e.Network != nil || e.secrets || len(e.Opened) > 0 || e.Changes == ChangesDirect || e.Tier < TierConfined
 }
 
-// ReachesHosts reports whether the process can reach a host, which takes an answer, or a rule
+// ReachesHosts reports whether the process can reach a host, which takes an answer, or a flag
 // for exactly this command. Only such a process may add fetched packages to the shared caches.
 func (e Exec) ReachesHosts() bool { return !e.Network.Closed() }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// History is the result of a search through the history of a git repository.
+// History holds the findings of searches in the history of a git repository.
 type History struct {
 	Repository string   // git directory of the repository
 	Names      []string // some of the files in the history that look like secrets

@@ -99,7 +99,7 @@ func (c Ceiling) SwitchedOff(e *tool.Entry) string {
 // tool with a process.
 const bashTool = "bash"
 
-// forbidsProcesses reports whether the rule denies every call that starts a process.
+// forbidsProcesses reports whether the rule denies every call of bash.
 func (r *Rule) forbidsProcesses() bool {
 	return r.Effect == Deny && (r.Tool == bashTool || r.Tool == AnyTool && !slices.Contains(r.Except, bashTool)) &&
 		len(r.Where) == 0 && len(r.Risks) == 0 && len(r.Callers) == 0 && r.AfterCalls == 0 && r.Turn == 0 && r.Binding.Module == "" && r.Project == "" && r.HistoryDir == ""
@@ -125,7 +125,7 @@ func (c Ceiling) UnconfinedWarning(tier func() Tier) string {
 		"to refuse commands where that is so, write [bash] with min_tier = 1", strings.Join(keys, ", "))
 }
 
-// under returns the limits, each at most its cap.
+// under returns the limits, each at most its cap in caps, if it has one.
 func (l Limits) under(caps map[string]Limit) Limits {
 	lower(&l.Timeout, caps, TimeoutKey)
 	lower(&l.MemoryBytes, caps, MemoryKey)

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Limits holds the limits of one call; sizes are in bytes. A zero field stands for the default. At its
-// limit of time, fuel or host calls, a call is ended. Further memory, requests and stored data are
-// refused. Results, output and logs are cut.
+// Limits holds the limits of calls; sizes are in bytes. A zero field stands for the default.
+// At its limit of time, fuel or host calls, a call is ended. Further memory, requests and
+// stored data are refused. Results, output and logs are cut; a larger response is cut or is an
+// error, as the request says.
 type Limits struct {
 	Timeout     time.Duration // wall clock, from before the guest starts
 	MemoryBytes uint64        // linear memory of the guest

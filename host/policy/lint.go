@@ -76,8 +76,8 @@ func didYouMean(word string, known []string) string {
 }
 
 // whyNeverCounts returns the reason why a rule that allows a tool with these capabilities
-// never counts. Nil: it counts. Below [TierConfined], a rule for a process counts only if it
-// names the command.
+// never counts. Nil: it can count. Below [TierConfined], a rule for a process counts only if
+// it names the command.
 func (r *Rule) whyNeverCounts(tier func() Tier, asked tool.Capabilities) tool.Hint {
 	if asked.Exec == "" || r.Effect != Allow {
 		return nil

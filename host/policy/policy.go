@@ -15,7 +15,7 @@ import (
 // value opens nothing and has no ceiling.
 type Options struct {
 	Mounts []Mount // directories that tools see, unless they have an allowance
-	// Masked holds directories that no guest sees, even inside a mount: our own
+	// Masked holds paths that no guest sees, even inside a mount: our own
 	// configuration, data, state and cache.
 	Masked []string
 	Rules  []Rule // rules of the user, besides those in Layers
@@ -26,10 +26,11 @@ type Options struct {
 	Network      *network.Network // hosts that tools may reach if they ask for the network; nil: none
 	// CanAsk is set if a person can be asked about two things: a built-in tool's call to an
 	// internet host that no rule opens or denies, and commands that could read repository
-	// histories with secrets. Otherwise both are denied.
+	// histories with secrets. Otherwise the call is denied, and the command runs without
+	// these histories.
 	CanAsk     bool
 	ConfirmAll bool // makes every call ask that no rule allows, safe ones too
-	// Layers are the administrator, the user, the project, the environment and the flags.
+	// Layers holds the layers that set something, such as the administrator or the flags.
 	// Together they form the ceiling, which limits Mounts, Limits, Network and Rules.
 	Layers []Layer
 	// Project is the directory of the workspace. Answers of scope "project" hold in it. Empty:

@@ -15,8 +15,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// OutputLines limits the output of a command in a question, in lines; earlier lines are left
-// out.
+// OutputLines limits each stream of a command's output in a question, in lines; earlier lines
+// are left out.
 const OutputLines = 8
 
 // Question is a question to a person about a call, or about histories.
@@ -28,7 +28,7 @@ type Question struct {
 	AskingSource      Source // layer of a rule that asks; the person's own only if no other asks
 	ModuleText        string // description of the tool's module
 	Command           string // exact command that would run; empty: none
-	Dir               string // working directory of the command
+	Dir               string // working directory of the call
 	Output            string // end of the command's output; empty: no output, or it has not run
 	AskFirstReason    string // reason to ask before the command runs; empty: it has run, or none runs
 	CallerDescription string // the caller's description of the command; a claim, not a fact
@@ -45,7 +45,7 @@ type Question struct {
 	// Histories holds the repository histories that the question is about; the answer holds
 	// for all commands. Nil: the question is about the call.
 	Histories      []History
-	Changes        *diff.Set        // changes that the call would make; nil: it has not run yet
+	Changes        *diff.Set        // changes that the call would make; nil: they are not known
 	Failed         bool             // set if the call has run and failed: it changes nothing
 	Tier           Tier             // tier in which the command would run; zero also without a command
 	Warning        string           // text that the person should know before answering

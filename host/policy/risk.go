@@ -69,7 +69,7 @@ func (e Effect) String() string {
 // Scope is the time for which an answer holds, or the calls that it covers.
 type Scope string
 
-// The scopes.
+// The scopes. Calls are calls of the same tool; if it runs commands, with the same words.
 const (
 	ScopeOnce    Scope = "once"    // this call
 	ScopeTurn    Scope = "turn"    // calls in this turn of the session
@@ -77,7 +77,8 @@ const (
 	ScopeProject Scope = "project" // remembered, for calls in this workspace
 	ScopeAlways  Scope = "always"  // remembered, for calls in any workspace
 
-	// For all calls that change nothing outside the directory of this call's changes.
+	// For all calls of the tool that change nothing outside the directory of this call's
+	// changes.
 	ScopeBelow     Scope = "below"      // until this program ends
 	ScopeKeepBelow Scope = "keep below" // remembered like ScopeAlways
 )

@@ -19,10 +19,10 @@ type Source string
 // The sources. Rules of flags, sessions and users can allow, within the ceiling. Those
 // of the other layers can only restrict.
 const (
-	SourceDefault  Source = "default"  // the risk of the tool decides
+	SourceDefault  Source = "default"  // no layer decides, but the risk of the tool or a check of our own
 	SourceFlag     Source = "flag"     // --allow, --deny
-	SourceSession  Source = "session"  // answered "turn" or "session" at a prompt
-	SourceUser     Source = "user"     // answered "always" or "project" at a prompt, or written by the user
+	SourceSession  Source = "session"  // answered at a prompt, for this run at most
+	SourceUser     Source = "user"     // answered at a prompt and remembered, or written by the user
 	SourceSettings Source = "settings" // agent.toml
 	SourceAdmin    Source = "administrator"
 	SourceProject  Source = "project"
@@ -85,16 +85,16 @@ type Rule struct {
 	// and [ParseRule] does not read it. Empty: the rule opens no host.
 	OpensHost string
 
-	// Binding holds the tool as it was when the rule was made. If the tool has changed, the
-	// rule does not apply.
+	// Binding holds the tool, or only its module, for which the rule was made. If that has
+	// changed, the rule does not apply. Zero: the rule is bound to no module.
 	Binding Binding
 	// Turn restricts the rule to calls in the turn of this number; 0: any. Project
 	// restricts it to calls in this workspace, given by its directory; empty: any.
 	Turn    int
 	Project string
 
-	// Overrides holds the identities of the person's own rules that asked when this answer of
-	// the session was given. The answer wins over these rules and no others.
+	// Overrides holds the identities of the person's own rules and bounds that asked when this
+	// answer of the session was given. The answer wins over these and no others.
 	Overrides []string
 
 	Source Source
@@ -229,7 +229,7 @@ func parsePlain(s string, effect Effect) (Rule, error) {
 	return r, nil
 }
 
-// errTooWide is wrapped by the error of a rule whose pattern would match any command.
+// errTooWide is wrapped by the error of a rule whose pattern lets its program run any command.
 var errTooWide = errors.New("runs what its arguments say, so a rule for any of them allows everything; write the words to the letter")
 
 // Check returns an error if the rule is malformed, or allows more than its text suggests.
@@ -356,7 +356,8 @@ func each[T any](values []T, text func(T) string) []string {
 	return out
 }
 
-// remembered reports whether the rule allows and may outlast the run in which it was made.
+// remembered reports whether the rule allows and comes from no flag. An answer for this
+// session counts as remembered, too.
 func (r *Rule) remembered() bool { return r.Effect == Allow && r.Source != SourceFlag }
 
 // matches reports whether the rule applies to the call, and counts. A rule with Below never
@@ -412,7 +413,7 @@ func (r *Rule) isExactFlag(arg string) bool {
 
 // mayStart reports whether a rule that allows a process counts. A remembered rule counts only
 // if its command may be remembered, see [checkRememberable]. Below [TierConfined], the rule
-// must also name the command, and hold only for this run.
+// must also name the command, and come from a flag.
 func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 	exec := e.Capabilities.Exec
 	return r.checkRemembered(exec) == nil && (r.namesCommand(exec) && !r.remembered() || p.tier() >= TierConfined)
@@ -473,9 +474,9 @@ func (r *Rule) allowsSecrets(asked []tool.Secret) bool {
 	return !slices.ContainsFunc(asked, func(s tool.Secret) bool { return !slices.Contains(allowed, s.Name) })
 }
 
-// CheckExamples returns an error unless the rule applies to each example in fit, and to
-// none in unfit. An example is the arguments of a call, as a JSON object. Examples belong
-// to the rule, so that anyone who changes it learns what else changes.
+// CheckExamples returns an error unless the rule's conditions hold for each example in fit,
+// and do not surely hold for any in unfit. An example is the arguments of a call, as a JSON
+// object. Examples belong to the rule, so that anyone who changes it learns what else changes.
 func (r Rule) CheckExamples(fit, unfit []string) error {
 	paid := match.NewWork()
 	paid.Begin(0, r.Source == SourceProject)

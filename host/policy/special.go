@@ -374,8 +374,8 @@ func CommandArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	return out
 }
 
-// maxPathArgs limits the number of paths of a call that are checked; further ones are not. The
-// paths of a patch do not count.
+// maxPathArgs limits the paths that are checked among the arguments of a call, and again among
+// the words of its command; further ones are not. The paths of a patch do not count.
 const maxPathArgs = 256
 
 // warning returns the warning about the special paths of the call, for a person.

@@ -31,7 +31,8 @@ type Store interface {
 	Keys(prefix string, limit int) []string
 }
 
-// StoreFullError is the error for a value that no longer fits into a store of Limit bytes.
+// StoreFullError is the error for a value that no longer fits into its store, or into the
+// stores of the session together. Limit is their size in bytes.
 type StoreFullError struct{ Limit int }
 
 func (e *StoreFullError) Error() string { return fmt.Sprintf("the store may hold %d bytes", e.Limit) }

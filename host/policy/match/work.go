@@ -17,7 +17,7 @@ type Work struct {
 	rule                        int     // position of the rule that is being checked; noRule: none
 	project                     bool    // set if this rule is a project's
 	asked                       int     // units that this rule has asked for
-	costliest, costliestProject spender // the rule with the most units; among the project's rules, too
+	costliest, costliestProject spender // rules with the most units: not of the project, of the project
 	exhausted, projectExhausted bool    // set if units were refused
 }
 

@@ -6,8 +6,8 @@
 //
 // [Network.Decide] decides about a host, a port and a protocol. It is pure: it asks no
 // resolver. Code that resolves an allowed name must pass each address to
-// [Decision.CheckAddr], and connect to no other address. A refusal is a [*Denial]. It
-// holds the smallest rule that would allow the connection.
+// [Decision.CheckAddr], and connect to no other address. A refusal is a [*Denial], with
+// the smallest rule of the user that would allow the connection, if there is one.
 package network
 
 import (
@@ -17,9 +17,9 @@ import (
 	"strings"
 )
 
-// Network holds the rules about the hosts that may be reached. It never changes; a nil
-// Network denies everything. A host that no rule allows is denied, and a rule that denies
-// wins over every rule that allows.
+// Network holds the rules about the hosts that may be reached. It never changes; only [New]
+// and the functions here make one. A nil Network denies everything. A host that no rule allows
+// is denied, and a rule that denies wins over every rule that allows.
 //
 // A Network has layers, and each of them must allow a host. [Network.Restrict] adds a
 // layer, so it can only take hosts away.
@@ -112,10 +112,10 @@ func (n *Network) ForTool(given, asked []Rule) *Network {
 }
 
 // WithHost returns the network with one further name, over https at port 443. It serves a
-// question to a person about a host that no rule opens. It fails if a rule denies the name, if
-// another layer leaves it out, if the network already allows it, or if it cannot be a name of
-// the internet. An address, http or another port needs a rule. [Decision.CheckAddr] still
-// checks the addresses of the name.
+// question to a person about a host that no rule opens. It fails for the network of a tool
+// with an allowance, if a rule denies the name, if another layer leaves it out, if the network
+// already allows it, or if it cannot be a name of the internet. An address, http or another
+// port needs a rule. [Decision.CheckAddr] still checks the addresses of the name.
 func (n *Network) WithHost(name string) (*Network, bool) {
 	if !n.startsWithSettings() || n.Decide(name, HTTPS.port(), HTTPS).Err() == nil {
 		return nil, false
@@ -447,20 +447,20 @@ func (l *layer) denial(missing Rule) Denial {
 	return denial
 }
 
-// Denial is the error for a refused connection, with the reason and the rule that would allow
-// the connection.
+// Denial is the error for a refused connection, with the reason and, if the user can add one,
+// the rule that would allow the connection.
 type Denial struct {
 	Host      string
 	Port      uint16
 	Protocol  Protocol
 	Addr      netip.Addr // refused address; zero: the name was refused
-	Rule      string     // rule that denied; empty: no rule allowed
+	Rule      string     // rule that denied; empty: no rule did
 	Source    string     // source of that rule, or of the layer without a rule that allows
 	Reason    string     // reason, one clause
 	AllowRule *Rule      // smallest rule that would allow the connection; nil: none of the user's would
 }
 
-// Error returns the connection, the reason, and the rule that would allow it.
+// Error returns the connection, the reason, and AllowRule if there is one.
 func (e *Denial) Error() string {
 	text := fmt.Sprintf("no connection to %s://%.300s:%d: %s", e.Protocol, bracketed(e.Host), e.Port, e.Reason)
 	if e.Host == "" {

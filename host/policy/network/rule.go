@@ -60,8 +60,8 @@ func ParseListed(s string) (Rule, error) {
 	return r, nil
 }
 
-// ParseAsked parses a host in a tool's manifest: HOST or HOST:PORT, with HOST as in
-// [ParseRule]. The rule allows any protocol and, without a port, any port.
+// ParseAsked parses a host in a tool's manifest, in the form of [ParseRule]. Without a
+// protocol or a port, the rule allows any.
 func ParseAsked(s string) (Rule, error) {
 	r, err := parseRule(s, false)
 	r.Allow = err == nil
@@ -175,7 +175,8 @@ func parsePort(s string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// String returns the shortest form that [ParseRule] or [ParseDenial] parses.
+// String returns the shortest form that [ParseRule] or [ParseDenial] parses. That form has no
+// sign for a rule that allows any protocol: it reads like one for https.
 func (r Rule) String() string {
 	var b strings.Builder
 	if r.Protocol != "" && (!r.Allow || r.Protocol != HTTPS) {

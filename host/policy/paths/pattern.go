@@ -24,8 +24,8 @@ const MaxPattern = 4096
 // meaning, and a rule that denies would cover less than it seems to.
 const unsupportedChars = `[]{}?\`
 
-// ParsePattern parses a pattern. A path that is not absolute, or a character that is special
-// in other kinds of patterns, is an error.
+// ParsePattern parses a pattern. A path that is not absolute and clean, or a character that is
+// special in other kinds of patterns, is an error.
 func ParsePattern(s string) (Pattern, error) {
 	if err := checkPattern(s); err != nil {
 		return Pattern{}, err

@@ -15,7 +15,8 @@ import (
 // Care is the restriction of a special path. It applies whatever a tool is allowed.
 type Care string
 
-// The kinds of care.
+// The kinds of care. For files that git itself writes, package policy is less strict with
+// commands: it judges their content.
 const (
 	// Closed paths are changed by no guest. No answer and no rule permits a change; a person
 	// makes it by hand.
@@ -32,8 +33,7 @@ const (
 // the path of a mount, and whether or not the path exists.
 type Special struct {
 	// Pattern is one or more names, separated by slashes. A name may begin or end with a "*",
-	// which stands for any characters. "**" stands for any number of names; at the end it also
-	// stands for none.
+	// which stands for any characters. "**" stands for any number of names, even none.
 	Pattern string
 	Care    Care
 	What    string // kind of thing, with an article
