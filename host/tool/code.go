@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// hostCodes are codes of the host, beside those that begin with TOOL_. The text of a tool's
-// error cannot give them, so it cannot provoke a decision that depends on them. The kind of the
-// error in the ABI gives some of them, such as DENIED.
+// hostCodes are codes of the host, beside those that begin with TOOL_. A tool cannot give them in
+// the text of an error; its error case of the ABI can give some, such as DENIED.
 var hostCodes = []Code{
 	CodeUnknownTool, CodeUnseen, CodeLinesMoved, CodeDenied, CodeFilesChanged, CodeNotKept, CodeNotAdmitted, CodeInterrupted, CodeLimitReached, CodeHost,
 }

@@ -92,7 +92,7 @@ type Usage struct {
 
 // Traffic is the exchange of a call with one host.
 type Traffic struct {
-	Host          string `json:"host"` // PROTOCOL://HOST:PORT
+	Host          string `json:"host"` // PROTOCOL://HOST:PORT; "others" for hosts beyond a limit
 	Requests      int    `json:"requests"`
 	SentBytes     int64  `json:"sent_bytes"`        // bytes of URLs, headers and bodies
 	ReceivedBytes int64  `json:"received_bytes"`    // bytes of bodies, before decompression; for a command all bytes
