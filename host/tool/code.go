@@ -6,7 +6,8 @@ import (
 )
 
 // hostCodes are codes of the host, beside those that begin with TOOL_. A tool cannot give them in
-// the text of an error; its error case of the ABI can give some, such as DENIED.
+// the text of an error, so the text cannot provoke a decision that depends on them. An error case
+// of the ABI gives some of them, such as DENIED.
 var hostCodes = []Code{
 	CodeUnknownTool, CodeUnseen, CodeLinesMoved, CodeDenied, CodeFilesChanged, CodeNotKept, CodeNotAdmitted, CodeInterrupted, CodeLimitReached, CodeHost,
 }
