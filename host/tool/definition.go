@@ -80,8 +80,9 @@ type Spec struct {
 	Definition
 	Capabilities Capabilities `json:"capabilities"`
 	Content      *Content     `json:"content,omitempty"` // nil: results report no hashes
-	// PerMinute limits the calls that a session may begin in a minute, at least a second
-	// apart; 0: no limit. It is for tools that use a service with such a limit.
+	// PerMinute limits the calls that a session may begin in a minute; more are refused, and
+	// a call waits for a second after the one before. 0: no limit. It is for tools that use a
+	// service with such a limit.
 	PerMinute int  `json:"per_minute,omitempty"`
 	Doc       *Doc `json:"doc,omitempty"` // for people: no model and no decision uses it; may be nil
 	// Run describes the call of a module that does not list tools itself: a command, or a
