@@ -64,15 +64,16 @@ type Error struct {
 	ExitCode *int      // exit code of the guest; nil: it gave none
 	Stdout   string
 	Stderr   string
-	// Of a denial: Rule is the rule that decided. Allow is a rule that would allow the call,
-	// and AllowHint lists all ways to allow the call. Each may be empty.
+	// Of a denial: Rule is the rule that decided. If a question was answered no, Allow is a
+	// rule that would allow the call. If the policy denies the call without a question,
+	// AllowHint is advice on a change that would allow it. Each may be empty.
 	Rule      string
 	Allow     string
 	AllowHint Hint
 	Denial    json.RawMessage // denial as JSON, see policy.Explanation; nil for any other failure
 }
 
-// Error returns the message, followed by the AllowHint of a denial.
+// Error returns the message, followed by AllowHint if there is one.
 func (e *Error) Error() string {
 	if e.AllowHint == nil {
 		return e.Message

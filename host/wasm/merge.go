@@ -16,12 +16,13 @@ const mergeGap = 64
 const maxMergeGap = 4096
 
 // MergeDataSegments returns the payload of a data section with the same effect and mostly fewer
-// segments, and their number. It joins segments that are close to each other in a memory that the
-// module defines and that is zero before. If more than most segments remain, it joins segments
-// that are farther apart; even then more may remain. ok is false, and nothing is merged, if the
-// result would be more than three times as large as the old payload, or if any two segments
-// overlap or one is passive or has an offset that is not constant. The caller must not use it for
-// a module whose code names segments. See RATIONALE, "Why are data segments merged?"
+// segments, and their number. It joins segments that are close to each other in the memory. If
+// more than most segments remain, it joins segments that are farther apart; even then more may
+// remain. ok is false, and nothing is merged, unless the module defines exactly one memory and
+// imports none, which is then zero before; if any two segments overlap, or one is passive or has
+// an offset that is not constant; and if the result would be more than three times as large. The
+// caller must not use it for a module whose code names segments. See RATIONALE, "Why are data
+// segments merged?"
 func MergeDataSegments(m *Module, most int) (payload []byte, n int, ok bool) {
 	if m.NumDataSegments < 2 || len(m.Memories) != 1 {
 		return nil, 0, false
