@@ -13,7 +13,7 @@ type Allowance struct {
 	Store   bool     `json:"store,omitempty"`   // keep data beyond a call, shared within its module
 }
 
-// Equal reports whether two allowances are the same.
+// Equal reports whether two allowances are the same, with their lists in the same order.
 func (a Allowance) Equal(b Allowance) bool {
 	return a.Exec == b.Exec && a.Store == b.Store && slices.Equal(a.Read, b.Read) && slices.Equal(a.Write, b.Write) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Secrets, b.Secrets)
 }
@@ -34,7 +34,8 @@ func (a Allowance) With(b Allowance) Allowance {
 	}
 }
 
-// Without returns the allowance without the permissions that b has, too.
+// Without returns the allowance without the permissions that b has, too. It compares the
+// entries of lists as text.
 func (a Allowance) Without(b Allowance) Allowance {
 	left := func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
@@ -45,7 +46,8 @@ func (a Allowance) Without(b Allowance) Allowance {
 	}
 }
 
-// Restrict returns the part of the capabilities that an allowance permits.
+// Restrict returns the part of the capabilities that an allowance permits. It keeps all hosts
+// if the allowance has any: the policy compares them.
 func (c Capabilities) Restrict(a Allowance) Capabilities {
 	switch {
 	case len(a.Write) > 0:

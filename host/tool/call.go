@@ -30,10 +30,10 @@ func (c Call) ArgsDigest() [32]byte { return sha256.Sum256(c.Args) }
 
 // Progress is a report of a running tool: its progress, a message, or output of its process.
 type Progress struct {
-	Level   string  `json:"level,omitempty"` // level of a message; empty for progress
+	Level   string  `json:"level,omitempty"` // level of a logged message, such as "warn"; else empty
 	Message string  `json:"message,omitempty"`
 	Hint    Hint    `json:"hint,omitempty"`   // action that the operator can take
 	Done    uint64  `json:"done,omitempty"`   // units of work so far
 	Total   *uint64 `json:"total,omitempty"`  // units of work in all; nil: unknown
-	Output  string  `json:"output,omitempty"` // continues the Output of the previous report of the call
+	Output  string  `json:"output,omitempty"` // continues the Output of earlier reports of the call
 }

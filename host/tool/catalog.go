@@ -28,7 +28,8 @@ type Module struct {
 	Origin Origin
 	Path   string // path or reference of the file, for people; empty for a built-in module
 	// Prefix begins the name of each tool in the catalog, before the module's own name of the
-	// tool, so that an added tool never takes the name of another one.
+	// tool, so that an added tool never takes the name of another one. Empty for a built-in
+	// module.
 	Prefix  string
 	Version string // version in its manifest; may be empty
 	// Signer is the name of the publisher whose signature over the bytes was verified, and
@@ -63,8 +64,8 @@ type Entry struct {
 	Schema *Schema // compiled Spec.Parameters
 	Module *Module
 	ABI    string // see Manifest.ABI
-	// Allowed holds the permissions that a person has given to an added tool. Nil: only the
-	// policy restricts the tool, like a built-in one.
+	// Allowed holds the permissions that a person has given to the tool. Nil: none for a tool
+	// of an [OriginAdded] module; any other tool is restricted only by the policy.
 	Allowed   *Allowance
 	Requested Capabilities // all capabilities that the tool asks for, given or not
 }
@@ -87,8 +88,8 @@ type Catalog struct {
 	names   []string // sorted keys of entries
 }
 
-// NewEntry returns the entry of a tool that is given everything it asks for. Its schema was
-// checked with the manifest, and is compiled again when it is needed.
+// NewEntry returns the entry of a tool that is given everything it asks for. The caller has
+// checked its schema with the manifest. The schema is compiled again when it is needed.
 func NewEntry(spec Spec, mod *Module, abi string) *Entry {
 	e := &Entry{Spec: spec, Schema: lazySchema(spec.Parameters), Module: mod, ABI: abi, Requested: spec.Capabilities}
 	e.Capabilities = e.Requested.WithConfig(mod.Config)
@@ -145,9 +146,9 @@ var decoratedName = sync.OnceValue(func() *regexp.Regexp {
 		token + `(?:commentary|analysis|final|json)?)*` + edge + "$")
 })
 
-// BareName returns the name of a tool without the additions of models: blanks, quotes,
-// brackets, a namespace, the number of the call, and tokens of their formats. It is empty if
-// the rest is not a name.
+// BareName returns the name of a tool without the additions of models: blanks, quotes, "()",
+// a namespace such as "functions.", the number of the call, and tokens of their formats. It is
+// empty if the rest is not a name.
 func BareName(name string) string {
 	return decoratedName().ReplaceAllString(decoratedName().FindString(name), "$1")
 }
@@ -168,7 +169,8 @@ func (c *Catalog) Entries() []*Entry {
 }
 
 // Only returns a catalog of the named tools. A name is that of a tool, of an alias, or of a
-// module with all its tools. The error for an unknown name suggests a similar one.
+// module with all its tools. An unknown name is an error, which suggests a similar name if
+// there is one.
 func (c *Catalog) Only(names []string) (*Catalog, error) {
 	known := c.Names()
 	ofModule := map[string][]*Entry{}

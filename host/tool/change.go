@@ -29,7 +29,7 @@ type Change struct {
 	Path   string // absolute path on the host after the change; for a removal: the removed path
 	From   string // absolute path before the change; only for Renamed
 	Kind   ChangeKind
-	Before *Version // nil: the file did not exist
+	Before *Version // nil: the file did not exist; for Renamed the version at From
 	After  *Version // nil: the file does not exist any more
 	// InRepository is set if the file may belong to a git repository in a directory of any
 	// name. git may then run the file, or a program that the file names.
@@ -40,7 +40,7 @@ type Change struct {
 type Version struct {
 	Size    int64       // bytes of a file; 0 for anything else
 	Mode    fs.FileMode // type and permissions
-	ModTime *time.Time  // time of modification that the call has set; nil: none
+	ModTime *time.Time  // time of modification that the call has set; nil: none, and always in Before
 	Target  string      // target of a symbolic link; empty for anything else, or if it is unknown
 	// LinkCount is the number of names of the file on the host; 0 if it has only one. The
 	// names that are not changed keep the old content.

@@ -5,14 +5,16 @@ import (
 	"strings"
 )
 
-// hostCodes are the codes that only the host gives, beside those that begin with TOOL_. A tool
-// cannot give them, so its text cannot provoke a decision that depends on them.
+// hostCodes are codes of the host, beside those that begin with TOOL_. A tool cannot give them in
+// the text of an error, so the text cannot provoke a decision that depends on them. An error case
+// of the ABI gives some of them, such as DENIED.
 var hostCodes = []Code{
 	CodeUnknownTool, CodeUnseen, CodeLinesMoved, CodeDenied, CodeFilesChanged, CodeNotKept, CodeNotAdmitted, CodeInterrupted, CodeLimitReached, CodeHost,
 }
 
-// FromHost reports whether only the host gives this code, and no tool. This includes all codes
-// that begin with TOOL_ except [CodeFailed]. Host and tools both give [CodeInvalidArgs].
+// FromHost reports whether this is a code of the host, which a tool cannot give in the text of
+// an error. This includes all codes that begin with TOOL_ except [CodeFailed]. It is false for
+// codes that host and tools both give, such as [CodeInvalidArgs].
 func (c Code) FromHost() bool {
 	return slices.Contains(hostCodes, c) || c != CodeFailed && strings.HasPrefix(string(c), "TOOL_")
 }
@@ -28,8 +30,8 @@ func leadingCode(text string) string {
 }
 
 // CutCode separates the error text of a tool from the code at its beginning: 3 to 40 capitals,
-// digits and '_', then a colon and a blank. Without a code it returns fallback and the whole
-// text. A code of the host is not accepted from a tool and stays in the text, except fallback.
+// digits and '_', the first a capital, then a colon and a blank. Without a code it returns
+// fallback and the whole text. A code of the host stays in the text, unless it is fallback.
 func CutCode(text string, fallback Code) (Code, string) {
 	found := leadingCode(text)
 	if code := Code(found); found != "" && (code == fallback || !code.FromHost()) {

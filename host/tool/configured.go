@@ -53,7 +53,7 @@ func (c Capabilities) WithConfig(config map[string]string) Capabilities {
 }
 
 // hostOf returns the host of a URL in the form of Capabilities.Hosts, with "http://" before it
-// if the URL is not encrypted; empty if there is no host.
+// if the URL is not encrypted. It is empty for any other text, or without a valid host.
 func hostOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
@@ -69,7 +69,8 @@ func hostOf(text string) string {
 	return host
 }
 
-// checkConfigNames returns an error if a capability depends on a name that is not in config.
+// checkConfigNames returns an error if a capability depends on a name that is not in config,
+// or a When is malformed.
 func (c Capabilities) checkConfigNames(config map[string]string) error {
 	names := slices.Clone(c.HostsOf)
 	for _, s := range c.Secrets {

@@ -9,19 +9,19 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/patch"
 )
 
-// Content connects a tool with the content of files, so that a model changes only content that
+// Content connects a tool with the content of files, so that a model edits only content that
 // it has seen. Such a tool returns, in the field "sha256" of its result, the SHA-256 in hex of
-// the file after the call. For a patch the field is an object with the SHA-256 of each file
-// that still exists, by its path in the patch.
+// the file after the call, except of a file that is too large. For a patch the field is an
+// object with the SHA-256 of each file that still exists, by its new path in the patch.
 type Content struct {
 	Path string `json:"path,omitempty"` // name of the argument with the path of the file
 	// Patch is the name of the argument with a patch in the form of package patch; the tool
 	// has no Path then. Rules match the paths in the patch as the argument [PatchPath].
 	Patch string `json:"patch,omitempty"`
 	// Hash is the name of the argument with the SHA-256 of the content that the conversation
-	// saw last; the host fills it in if the call does not give it. For a patch the argument is
-	// an object with the SHA-256 of each existing file, by its path. Empty: the tool only
-	// reads.
+	// saw last. In a model's call without it, the host fills it in, or refuses the call if the
+	// content was not seen. For a patch the argument is an object with the SHA-256 of each
+	// existing file, by its path. Empty: the tool only reads files, or writes whole files.
 	Hash string `json:"hash,omitempty"`
 	// Lines is set if the tool has the argument [LineStart], and maybe [LineEnd], with numbers
 	// of lines. The model counts lines in the content that it saw before the call. If an
@@ -83,7 +83,8 @@ func (c *Content) Unsent() []string {
 	return []string{"sha256"}
 }
 
-// Argument returns the argument by which decisions match the files; empty if c is nil.
+// Argument returns the name of the argument by which decisions match the files; empty if c is
+// nil.
 func (c *Content) Argument() string {
 	switch {
 	case c == nil:
@@ -94,9 +95,10 @@ func (c *Content) Argument() string {
 	return c.Path
 }
 
-// Files returns the paths in the arguments of a call: existing files whose content the tool
-// reads or changes, and files that a patch makes. If the arguments name no files, it returns
-// an error; the caller lets the tool report the fault.
+// Files returns the paths in the arguments of a call. existing are the files whose content the
+// tool reads or changes; a tool without a patch may also make its file. made are the files that
+// a patch makes. If the arguments name no files, or the patch is malformed, it returns an
+// error; the caller lets the tool report the fault. c must not be nil.
 func (c *Content) Files(args json.RawMessage) (existing, made []string, err error) {
 	text, err := stringArgument(args, c.Path+c.Patch)
 	if err != nil {
@@ -132,7 +134,7 @@ func stringArgument(args json.RawMessage, name string) (text string, err error) 
 }
 
 // Encoding returns the encoding that a call gives for files that are not UTF-8; empty if it
-// gives none. The question about the changes shows text in this encoding.
+// gives none, or c is nil. The question about the changes shows text in this encoding.
 func (c *Content) Encoding(args json.RawMessage) (name string) {
 	if c != nil {
 		name, _ = stringArgument(args, "encoding")
@@ -158,7 +160,8 @@ func (c *Content) Modes(args json.RawMessage) map[string]bool {
 	return modes
 }
 
-// check returns an error for arguments that are no parameters of the right type. c may be nil.
+// check returns an error for arguments that are no parameters of the right type, and for
+// fields that exclude each other. c may be nil.
 func (c *Content) check(s *Schema) error {
 	switch {
 	case c == nil:

@@ -25,7 +25,7 @@ const (
 	MaxManifestBytes    = 256 << 10
 	maxDescriptionBytes = 8 << 10
 	maxToolsPerModule   = 128
-	maxHostsPerTool     = 32
+	maxHostsPerTool     = 32      // entries of Hosts and HostsOf together
 	maxConfig           = 64      // names in Manifest.Config
 	MaxConfigBytes      = 8 << 10 // bytes of one value of Manifest.Config
 )
@@ -36,7 +36,7 @@ type Files string
 const (
 	FilesNone  Files = ""
 	FilesRead  Files = "read"
-	FilesWrite Files = "write"
+	FilesWrite Files = "write" // to read and to write
 )
 
 // Network is the access to the network that a tool asks for.
@@ -63,8 +63,8 @@ type Capabilities struct {
 	// empty: the command never gets the network.
 	ExecNetwork string  `json:"exec_network,omitempty"`
 	Network     Network `json:"network,omitempty"`
-	// Hosts lists the hosts that the tool wants to reach, each NAME, *.NAME or NAME:PORT; at
-	// most 32, with HostsOf. Empty, with Network: hosts that the person names.
+	// Hosts lists the hosts that the tool wants to reach, for example NAME, *.NAME or
+	// NAME:PORT; at most 32, with HostsOf. Empty, with Network: hosts that the person names.
 	Hosts []string `json:"hosts,omitempty"`
 	// HostsOf lists names of Manifest.Config whose values are URLs. The tool wants to reach
 	// the hosts of these URLs, too, see [Capabilities.WithConfig].
@@ -80,8 +80,9 @@ type Spec struct {
 	Definition
 	Capabilities Capabilities `json:"capabilities"`
 	Content      *Content     `json:"content,omitempty"` // nil: results report no hashes
-	// PerMinute limits the calls that a session may begin in a minute, at least a second
-	// apart; 0: no limit. It is for tools that use a service with such a limit.
+	// PerMinute limits the calls that a session may begin in a minute; more are refused, and
+	// a call waits for a second after the one before. 0: no limit. It is for tools that use a
+	// service with such a limit.
 	PerMinute int  `json:"per_minute,omitempty"`
 	Doc       *Doc `json:"doc,omitempty"` // for people: no model and no decision uses it; may be nil
 	// Run describes the call of a module that does not list tools itself: a command, or a
@@ -105,7 +106,7 @@ type Manifest struct {
 	// everything that the imports of the module could use.
 	Inferred bool `json:"inferred,omitempty"`
 	// Notes are remarks of the host on the module: parts of its description that were left
-	// out, and imports that do not exist here. They contain no text of the module.
+	// out, and imports that do not exist here. They may quote names from the module.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -117,7 +118,8 @@ func ValidName(s string) bool {
 }
 
 // NameOf returns a valid name made from a text, such as the name of a file. Other characters
-// become '-'; without valid ones the name is "module".
+// become '-'. The name is cut to 64 bytes, and loses '-' and '_' at both ends; if nothing is
+// left, it is "module".
 func NameOf(text string) string {
 	valid := strings.Map(func(r rune) rune {
 		if ValidName(string(r)) {
@@ -128,7 +130,8 @@ func NameOf(text string) string {
 	return cmp.Or(strings.Trim(valid[:min(len(valid), 64)], "-_"), "module")
 }
 
-// ParseManifest decodes and checks a manifest. Its errors name the tool and the field.
+// ParseManifest decodes and checks a manifest, and normalizes its hosts. Its errors name the
+// part that is wrong.
 func ParseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	if len(data) > MaxManifestBytes {
@@ -262,7 +265,7 @@ func (c Capabilities) checkHosts() error {
 	return nil
 }
 
-// checkKeys refuses keys that typ does not have, also in another case. A capability under a
+// checkKeys refuses keys that typ does not have, and keys in another case. A capability under a
 // wrong name would silently not be asked for, and a key that nobody reads may have been meant
 // to restrict one.
 func checkKeys(data json.RawMessage, typ reflect.Type) error {

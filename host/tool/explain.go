@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// String returns the fault as one sentence that a model can act on: the argument, its value,
-// and the values that it accepts. It never repeats a long value.
+// String returns the fault as one sentence that a model can act on, mostly with the argument,
+// its value, and the values that it accepts. It cuts a long value.
 func (f *fault) String() string {
 	text := f.words(f.at.describe())
 	for i, a := range f.alternatives {

@@ -25,8 +25,8 @@ func (s Spec) Texts() SpecTexts {
 	return SpecTexts{s.Description, schema, s.Capabilities.String()}
 }
 
-// Fingerprint holds the SHA-256, in hex, of each part of a tool's description of itself, or of
-// those of all tools of a module.
+// Fingerprint holds the SHA-256, in hex, of each text in the [SpecTexts] of a tool, or of those
+// of all tools of a module.
 type Fingerprint struct {
 	Description string `toml:"description" json:"description"`
 	Schema      string `toml:"schema" json:"schema"`
@@ -78,8 +78,8 @@ func canonical(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// String returns the capabilities in one line, which differs whenever they do; "nothing" if
-// there are none.
+// String returns the capabilities in one line; "nothing" if there are none. Capabilities with
+// equal texts differ at most in the order of their lists.
 func (c Capabilities) String() string {
 	var out []string
 	if c.Files != FilesNone {

@@ -84,7 +84,7 @@ func foreignNames(groups map[string]standIn) map[string]standIn {
 
 // EquivalentOf returns advice on the use of our tools for a tool of another system. tools are
 // the tools that the advice names; maybe not all are offered to the model. The advice is empty
-// if the name is not known, or one of our tools is not in the catalog.
+// if the name is not known, or if a built-in tool that it would name is not in the catalog.
 func (c *Catalog) EquivalentOf(name string) (how string, tools []*Entry) {
 	if len(name) > 64 {
 		return "", nil
@@ -113,7 +113,7 @@ func (c *Catalog) EquivalentOf(name string) (how string, tools []*Entry) {
 }
 
 // foreignArgs maps the names of arguments in other systems to our names, separated by blanks.
-// A tool of ours has at most one of these.
+// Each of our tools has at most one of the names of an entry.
 var foreignArgs = map[string]string{
 	"file_path": "path", "filepath": "path", "filename": "path", "file": "path", "target_file": "path", "absolute_path": "path", "relative_workspace_path": "path",
 	"notebook_path": "path", "dir_path": "path", "directory": "path", "dir": "path", "target_directory": "path", "search_path": "path",

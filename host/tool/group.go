@@ -6,8 +6,8 @@ import (
 )
 
 // ListTools is the name of the tool that lists the tools of a group, and ListModule the name
-// of its module. The host answers calls of the tool itself. No other tool and no added module
-// can have these names.
+// of its module. The host answers calls of the tool itself. No tool in a catalog is named
+// ListTools, and no added module ListModule.
 const (
 	ListTools  = "list_tools"
 	ListModule = "catalog"
@@ -16,7 +16,7 @@ const (
 // UndoTool is the name of the tool in the log when a person undoes changes; no model sees it.
 const UndoTool = "undo"
 
-// Group is the tools of one added module, or of several modules with the same name.
+// Group is the tools of one module that is not built in, or of several with the same name.
 type Group struct {
 	Name  string   // name of the module
 	Tools []*Entry // in the order of the arguments of Groups

@@ -17,8 +17,8 @@ type Image struct {
 }
 
 // NewImage returns an image after a check that data has the type mime and a size that models
-// accept. The error names the type or the size that was found. The caller must not change data
-// any more.
+// accept. The error begins with "it", which stands for data. The caller must not change data any
+// more.
 func NewImage(mime string, data []byte) (Image, error) {
 	info, err := picture.Look(data)
 	switch {

@@ -59,7 +59,8 @@ func GrantHint(e *Entry, things ...string) Hint {
 	return ActionHint(HintGrant, strings.Join(append([]string{name}, things...), " "))
 }
 
-// MissingHint returns a hint with the result of Missing and a [GrantHint]; nil if it is empty.
+// MissingHint returns a hint with the result of Missing in words, and a [GrantHint]; nil if
+// nothing is missing.
 func (e *Entry) MissingHint() Hint {
 	missing := e.Missing()
 	if len(missing) == 0 {

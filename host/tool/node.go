@@ -16,15 +16,15 @@ import (
 // Limits on a schema, far beyond the needs of schemas in use, see RATIONALE, "Why do we check
 // arguments ourselves?" A schema beyond them is refused.
 const (
-	maxNodes = 1 << 14 // number of schemas within a schema
+	maxNodes = 1 << 14 // number of schemas within a schema, without true and false
 	maxDepth = 1024    // levels of schemas, also through references; also limits a check of arguments
 
 	maxPatternBytes = 16 << 10 // bytes of one pattern
 	maxProgram      = 10_000   // instructions of one compiled pattern
 )
 
-// patterns holds the compiled patterns of one manifest, by their source. They share limits,
-// because a manifest has room for thousands.
+// patterns holds the compiled patterns of one manifest or one schema, by their source. They
+// share limits, because a manifest has room for thousands.
 type patterns struct {
 	compiled    map[string]*lines.Pattern
 	sourceLeft  int // remaining bytes of source
@@ -96,7 +96,7 @@ type node struct {
 // interval limits a number of things, both ends included.
 type interval struct{ least, most int }
 
-// bounds reports whether the interval excludes any number.
+// bounds reports whether the interval excludes some number.
 func (i interval) bounds() bool { return i != interval{0, math.MaxInt} }
 
 // newNode returns a schema that accepts every value.
@@ -209,8 +209,8 @@ func (c *compiler) node(schema any) (*node, error) {
 	return n, nil
 }
 
-// keyword compiles one keyword. It ignores unknown ones and those that do not restrict values,
-// as the specification requires.
+// keyword compiles one keyword. It refuses some that are not supported. It ignores unknown ones
+// and others that do not restrict values, as the specification requires.
 func (c *compiler) keyword(n *node, k string, v any) (err error) {
 	switch k {
 	case "$id":

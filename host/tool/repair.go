@@ -9,10 +9,11 @@ import (
 )
 
 // Repair converts arguments to the types of the schema if their values can mean only one
-// thing. It leaves out null for an optional property. 5.0 and 1e1 become the integers 5 and
-// 10. A string becomes the number, boolean, object or array that it spells. null and "" in the
-// place of all arguments become {}. Arguments that fit the schema keep their meaning.
-// Everything else stays, and [Schema.Check] refuses it.
+// thing. It leaves out null for an optional property that does not accept null. 5.0 and 1e1
+// become the integers 5 and 10. Where the schema has only one type beside null, a string
+// becomes the number, boolean, object or array that it spells. null and "" in the place of all
+// arguments become {}. Arguments that fit the schema keep their meaning. Everything else
+// stays, for [Schema.Check] to refuse.
 func (s *Schema) Repair(ctx context.Context, args json.RawMessage) json.RawMessage {
 	c, err := s.compiled()
 	if err != nil || len(args) > maxArgsBytes || CheckJSON(args) != nil {

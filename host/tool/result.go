@@ -29,23 +29,23 @@ type Code string
 const (
 	CodeUnknownTool  Code = "UNKNOWN_TOOL"
 	CodeInvalidArgs  Code = "INVALID_ARGUMENTS"
-	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would change a file that it has not read
+	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would edit a file that it has not read
 	CodeLinesMoved   Code = "LINES_MOVED"      // an earlier call of the step changed the lines that the model counts
 	CodeDenied       Code = "DENIED"
 	CodeFilesChanged Code = "FILES_CHANGED"       // somebody else has changed the files that the call would change
 	CodeNotKept      Code = "CHANGES_NOT_KEPT"    // the changes of the call could not be written
 	CodeNoSpace      Code = "NO_SPACE"            // no room for the changes of the call; tools give it, too
 	CodeFailed       Code = "TOOL_FAILED"         // the tool itself reports a failure
-	CodeTrap         Code = "TOOL_TRAP"           // the guest trapped or exited
+	CodeTrap         Code = "TOOL_TRAP"           // the guest crashed, or exited without a result
 	CodeFuel         Code = "TOOL_FUEL_EXHAUSTED" // the guest used up its fuel, a measure of its steps
 	CodeTimeout      Code = "TOOL_TIMEOUT"        // the call took longer than its limit of wall-clock time
-	CodeMemory       Code = "TOOL_MEMORY"         // the guest needs more memory than its limit
+	CodeMemory       Code = "TOOL_MEMORY"         // the guest needs more memory than it may have
 	CodeCancelled    Code = "TOOL_CANCELLED"      // the caller gave up
 	CodeBadABI       Code = "TOOL_BAD_ABI"        // the guest broke the ABI, for instance lied about a length
 	CodeNotAdmitted  Code = "MODULE_REFUSED"      // the module may not run: not WebAssembly, too large, wrong imports
-	CodeRateLimited  Code = "RATE_LIMITED"        // the tool may not be called so often
-	CodeInterrupted  Code = "INTERRUPTED"         // the process ended during the call
-	CodeLimitReached Code = "LIMIT_REACHED"       // the loop stopped at a limit
+	CodeRateLimited  Code = "RATE_LIMITED"        // the tool may not be called so often; tools give it, too
+	CodeInterrupted  Code = "INTERRUPTED"         // the host's process ended during the call
+	CodeLimitReached Code = "LIMIT_REACHED"       // not run: the model made too many calls in one reply
 	CodeHost         Code = "HOST_FAULT"          // the host itself is at fault
 
 	// Codes that tools give if they have no code of their own.
@@ -61,18 +61,19 @@ type Error struct {
 	Code     Code
 	Type     ErrorType // empty: InternalError
 	Hint     Hint      // advice on the next step; may be nil
-	ExitCode *int      // exit code of a process; nil: no process ran
+	ExitCode *int      // exit code of the guest; nil: it gave none
 	Stdout   string
 	Stderr   string
-	// Of a denial: Rule is the rule that decided. Allow is a rule that would allow the call,
-	// and AllowHint lists all ways to allow the call. Each may be empty.
+	// Of a denial: Rule is the rule that decided. If a question was answered no, Allow is a
+	// rule that would allow the call. If the policy denies the call without a question,
+	// AllowHint is advice on a change that would allow it. Each may be empty.
 	Rule      string
 	Allow     string
 	AllowHint Hint
 	Denial    json.RawMessage // denial as JSON, see policy.Explanation; nil for any other failure
 }
 
-// Error returns the message, followed by the AllowHint of a denial.
+// Error returns the message, followed by AllowHint if there is one.
 func (e *Error) Error() string {
 	if e.AllowHint == nil {
 		return e.Message
@@ -83,19 +84,19 @@ func (e *Error) Error() string {
 // Usage is the cost of a call.
 type Usage struct {
 	Duration        time.Duration
-	OutputBytes     int    // bytes of the result that the model gets
+	OutputBytes     int    // bytes of Result.Output; 0 for a failure
 	FuelUsed        uint64 // units of fuel; 0 if no guest ran
-	PeakMemoryBytes uint64 // of linear memory; 0 if no guest ran
+	PeakMemoryBytes uint64 // of the guest's memory, and of its data in the host; 0 if no guest ran
 	Start           time.Time
-	Network         []Traffic // by host; nil if the call asked for no host
+	Network         []Traffic // by host; nil if there was no request
 }
 
 // Traffic is the exchange of a call with one host.
 type Traffic struct {
-	Host          string `json:"host"` // PROTOCOL://HOST:PORT
+	Host          string `json:"host"` // PROTOCOL://HOST:PORT; "others" for hosts beyond a limit
 	Requests      int    `json:"requests"`
-	SentBytes     int64  `json:"sent_bytes"`
-	ReceivedBytes int64  `json:"received_bytes"`    // bytes of bodies, before decompression
+	SentBytes     int64  `json:"sent_bytes"`        // bytes of URLs, headers and bodies
+	ReceivedBytes int64  `json:"received_bytes"`    // bytes of bodies, before decompression; for a command all bytes
 	Refused       int    `json:"refused,omitempty"` // number of refused requests
 }
 
@@ -111,8 +112,8 @@ type Result struct {
 	Note string
 	// RawOutput is the output of a command as written, for the log; empty: as in Output.
 	RawOutput string
-	// Repeats is the number of times that the model has made the same call with the same
-	// result in this turn, this one included; 0: not counted.
+	// Repeats is the number of steps of this turn, this one included, in which the model's
+	// same call had the same result, and no other result between; 0: not counted.
 	Repeats      int
 	Usage        Usage
 	LimitMessage string // tells the model that the loop stops at a limit; empty: the loop goes on
@@ -178,9 +179,9 @@ type failureEnvelope struct {
 	Metadata     metadata        `json:"metadata"`
 }
 
-// Envelope returns the JSON envelope that is the same for all tools and failures. The log
-// stores it and `stockade call --json` prints it. A model reads the part that [ForModel]
-// returns. It describes images without their data.
+// Envelope returns the result as JSON, with the same fields for every tool: one form for a
+// success, one for a failure. The log stores it and `stockade call --json` prints it. A model
+// reads the part that [ForModel] returns. It describes images without their data.
 func (r Result) Envelope() json.RawMessage {
 	meta := metadata{
 		ExecutionMS: int64(math.Ceil(r.Usage.Duration.Seconds() * 1000)), // rounded up: 0 is a call that has not run
@@ -215,9 +216,9 @@ func (r Result) Envelope() json.RawMessage {
 }
 
 // ForModel returns the part of an envelope that a model is sent. It leaves out most metadata,
-// empty output of processes, and the fields of the result that are in unsent. It depends on
-// nothing else, so that the same envelope is always sent in the same form. Text that is not an
-// envelope is returned unchanged.
+// fields of the envelope that are "" or null, and the fields of the result that are in unsent.
+// It depends on nothing else, so that the same envelope is always sent in the same form. Text
+// that is not an envelope is returned unchanged.
 func ForModel(envelope string, unsent []string) string {
 	if !strings.HasPrefix(envelope, `{"tool_success":`) {
 		return envelope
@@ -315,9 +316,9 @@ func (r Result) Summary() string {
 
 // Shorten returns an output, which is UTF-8, cut to about limit bytes if it is longer. A
 // string field "output" keeps its beginning and its end, with a line between them that counts
-// the bytes left out. So does a string field "stderr", in a quarter of the room. An output
-// without a field "output" becomes text and is cut as a whole. The result has at most
-// limit*9/8 bytes, or [minShortened] bytes if that is more.
+// the bytes left out. So does a string field "stderr" beside it, in a quarter of limit. An
+// output without such a field, or whose other fields leave no room, becomes text and is cut as
+// a whole. A cut output has at most limit*9/8 bytes, or [minShortened] bytes if that is more.
 func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	if len(output) <= limit {
 		return output
@@ -341,9 +342,9 @@ func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	return Marshal(map[string]any{"output": headTail(string(output), limit), "truncated": true})
 }
 
-// fieldsOf returns the fields of an object; nil if the fields other than "output" and "stderr"
-// have more than limit bytes. A tool may return millions of fields, which together take thirty
-// times the memory of their text.
+// fieldsOf returns the fields of an object; nil for other JSON, and if the fields other than
+// "output" and "stderr" have more than limit bytes. A tool may return millions of fields, which
+// together take thirty times the memory of their text.
 func fieldsOf(output json.RawMessage, limit int) map[string]json.RawMessage {
 	fields, others := map[string]json.RawMessage{}, 0
 	complete := eachField(output, func(key string, value json.RawMessage) bool {
@@ -363,12 +364,13 @@ func fieldsOf(output json.RawMessage, limit int) map[string]json.RawMessage {
 // bytes at both ends, each written as \u0000 at worst, and the line between them.
 const minShortened = 2*minKeep*6 + 128
 
-// minKeep is the least number of bytes that headTail keeps at each end.
+// minKeep is the least number of bytes that headTail keeps at each end of a text that it cuts.
 const minKeep = 32
 
 // headTail returns the beginning and the end of a text, with a line between them that counts
-// the bytes left out. limit is the size of the result in bytes as JSON, which may need several
-// bytes for one byte of text. At least minKeep bytes stay at each end.
+// the bytes left out; all of a text that fits. limit is the size of the result in bytes as
+// JSON, which may need several bytes for one byte of text. At least minKeep bytes stay at each
+// end, also beyond limit.
 func headTail(text string, limit int) string {
 	if len(text) <= 2*minKeep || len(text) <= limit && len(Marshal(text)) <= limit {
 		return text

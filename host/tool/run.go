@@ -13,7 +13,7 @@ import (
 
 // Run describes a call of a module that does not list tools itself. Its texts are templates:
 // {NAME} is replaced by the argument NAME of a call, {args} by all arguments as JSON, {cwd} by
-// the working directory of the call, and {{ by a brace. A string is inserted as it is, any
+// the working directory of the call, and {{ by the brace {. A string is inserted as it is, any
 // other value as JSON. An argument that the call does not have, or that is null, is missing,
 // and replaced by nothing.
 type Run struct {
@@ -31,7 +31,7 @@ type Run struct {
 	// Env holds the templates of the environment variables of a command, by their names. A
 	// variable with a missing argument is left out. PWD is always the working directory.
 	Env      map[string]string `json:"env,omitempty"`
-	Function string            `json:"function,omitempty"` // name of the export of a plugin that is called
+	Function string            `json:"function,omitempty"` // export of a plugin to call; empty: the name of the tool
 }
 
 // Limits on a Run and on its calls. Beyond them the tool or the call is refused.
@@ -75,7 +75,7 @@ func (r *Run) check(schema *Schema) error {
 	return nil
 }
 
-// checkTemplate checks that a template names only parameters of the schema.
+// checkTemplate checks that a template names only parameters of the schema, args and cwd.
 func checkTemplate(text string, schema *Schema) error {
 	pieces, err := parseTemplate(text)
 	if err != nil {
@@ -93,7 +93,7 @@ func checkTemplate(text string, schema *Schema) error {
 	return nil
 }
 
-// UsesArgument reports whether a template contains {name} or {args}.
+// UsesArgument reports whether a template contains {name} or {args}; an empty Input does not.
 func (r *Run) UsesArgument(name string) bool {
 	texts := append([]string{r.Stdin, r.Input}, r.Args...)
 	for _, text := range r.Env {
@@ -132,8 +132,8 @@ func parseTemplate(text string) (pieces []piece, _ error) {
 	return pieces, nil
 }
 
-// Expand replaces the templates by the arguments of a call, which fit the schema. Its errors
-// tell the model how to correct the call.
+// Expand returns r with its templates filled in by the arguments of a call, which fit the
+// schema. Its errors tell the model how to correct the call.
 func (r *Run) Expand(args json.RawMessage, cwd string) (Run, error) {
 	e := expansion{all: args, cwd: cwd}
 	dec := json.NewDecoder(bytes.NewReader(args))
@@ -194,7 +194,7 @@ var (
 	errLarge = fmt.Errorf("arguments and environment have more than %d KiB; pass less, or large texts as a file", maxArgumentBytes>>10)
 )
 
-// count adds an argument, or name and value of a variable, to size; errLarge at the limit.
+// count adds an argument, or name and value of a variable, to size; errLarge beyond the limit.
 func (e *expansion) count(parts ...string) error {
 	for _, p := range parts {
 		e.size += len(p) + 1
@@ -312,7 +312,8 @@ func (e *expansion) arguments(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// Warnings describes each place in Args where a call's value could be taken for an option.
+// Warnings describes the templates in Args before the first "--" that refuse a value which
+// begins with '-', or let the model choose an option.
 func (r *Run) Warnings() (out []string) {
 	for _, text := range r.Args {
 		pieces, err := parseTemplate(text)

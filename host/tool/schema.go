@@ -19,7 +19,7 @@ import (
 const (
 	maxArgsBytes  = 8 << 20
 	maxArgsDepth  = 64      // levels; a recursive validator would need an unusual stack for many more
-	maxArgsValues = 1 << 18 // number of values, each of which takes a hundred bytes however short it is
+	maxArgsValues = 1 << 18 // half the number of tokens; a value takes a hundred bytes however short it is
 )
 
 // Schema is the JSON Schema of the arguments of one tool. It is safe for concurrent use.
@@ -32,8 +32,9 @@ type compiledSchema struct {
 	tracksEvaluated bool // see compiler.tracksEvaluated
 }
 
-// CompileSchema compiles the JSON Schema of a tool's arguments, of draft 7 or 2020-12.
-// References to other documents are an error: a schema must not make the host read anything.
+// CompileSchema compiles the JSON Schema of a tool's arguments, of draft 7 or 2020-12. Its type
+// must be "object". References to other documents are an error: a schema must not make the
+// host read anything.
 func CompileSchema(schema json.RawMessage) (*Schema, error) {
 	return newPatterns().schema(schema)
 }
@@ -44,9 +45,9 @@ func (p *patterns) schema(schema json.RawMessage) (*Schema, error) {
 	return &Schema{func() (*compiledSchema, error) { return c, err }}, err
 }
 
-// lazySchema returns a schema that was compiled before, and that is compiled again at its
-// first use: most processes call few of their tools. If it turns out to be invalid, Check
-// refuses all arguments.
+// lazySchema returns a schema that is compiled at its first use: most processes call few of
+// their tools. The caller has compiled it before. If it turns out to be invalid, Check refuses
+// all arguments.
 func lazySchema(schema json.RawMessage) *Schema {
 	return &Schema{sync.OnceValues(func() (*compiledSchema, error) { return compileSchema(schema, newPatterns()) })}
 }
@@ -85,7 +86,7 @@ func compileSchema(schema json.RawMessage, p *patterns) (*compiledSchema, error)
 	return &compiledSchema{n, c.tracksEvaluated}, nil
 }
 
-// HasProperty reports whether the schema lists the argument.
+// HasProperty reports whether "properties" of the schema lists the argument.
 func (s *Schema) HasProperty(name string) bool {
 	c, err := s.compiled()
 	return err == nil && c.root.props[name] != nil
@@ -100,13 +101,14 @@ func (s *Schema) Properties() []string {
 	return sortedKeys(c.root.props)
 }
 
-// AllowsUnlisted reports whether the schema may accept arguments that it does not list.
+// AllowsUnlisted reports whether the schema may accept arguments that it does not list: it
+// returns false for "additionalProperties": false.
 func (s *Schema) AllowsUnlisted() bool {
 	c, err := s.compiled()
 	return err != nil || c.root.additionalProps == nil || !c.root.additionalProps.never
 }
 
-// IsString reports whether the argument can only be a string.
+// IsString reports whether the schema lists the argument with the only type "string".
 func (s *Schema) IsString(name string) bool {
 	c, err := s.compiled()
 	if err != nil || c.root.props[name] == nil {
@@ -116,8 +118,8 @@ func (s *Schema) IsString(name string) bool {
 }
 
 // Check returns the arguments in canonical form, or an error that tells the model how to
-// correct them. The canonical form is a compact object without duplicate keys. A value of a
-// list has the upper and lower case of the list. Missing arguments are {}.
+// correct them. The canonical form is a compact object with sorted keys. An argument with a
+// list of values gets the upper and lower case of that list. Empty args become {}.
 func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
 	c, err := s.compiled()
 	if err != nil {
@@ -159,7 +161,8 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 }
 
 // ErrWrongNames is wrapped by an error of [Schema.Check] if the caller seems not to know the
-// arguments: one is missing, unknown, or fits no alternative. It has no text of its own.
+// arguments: they are no object, or one is missing, unknown, or fits no alternative. It has no
+// text of its own.
 var ErrWrongNames = errors.New("")
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -218,8 +221,8 @@ func plainNumbers(v any) (any, error) {
 }
 
 // CheckJSON returns an error unless data is exactly one JSON value that repeats no key within
-// an object, has at most maxArgsDepth levels and at most maxArgsValues values. It does not
-// recurse.
+// an object, has at most maxArgsDepth levels and at most 2*maxArgsValues tokens: keys, values
+// without parts, and brackets. It does not recurse.
 //
 // Duplicate keys are refused because two parsers may pick different ones: the policy would
 // decide on the first and the guest act on the second.

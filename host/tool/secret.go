@@ -77,8 +77,8 @@ func ValidHeaderName(s string) bool {
 var errNoHost = errors.New("want NAME or NAME:PORT, for example api.github.com; no patterns, no https://")
 
 // NormalHost checks the name of a host and returns it in the form in which hosts are compared:
-// NAME or NAME:PORT, in lower case, without a final dot and without the port 443. It accepts
-// no pattern, no path and only ASCII; other names are written in their xn-- form.
+// NAME or NAME:PORT, in lower case, without a final dot and without the port 443. It refuses
+// patterns, paths, and names that are not ASCII: the caller must give these in their xn-- form.
 func NormalHost(s string) (string, error) {
 	if strings.ContainsAny(s, "/*@") {
 		return "", fmt.Errorf("host %.80q: %w", s, errNoHost)
@@ -124,7 +124,7 @@ func normalName(name string) (string, error) {
 	return host, nil
 }
 
-// check checks a secret against the limits, and normalizes its hosts.
+// check checks the name, the hosts and the header of a secret, and normalizes its hosts.
 func (s *Secret) check() error {
 	if !ValidSecretName(s.Name) {
 		return fmt.Errorf("the secret's name %.80q is not 1 to 64 letters, digits, '_' or '-', the first a letter", s.Name)

@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxEffort limits the work of one check, in units of about 100 ns, so a check takes at most a
-// second; one beyond it ends with errEffort. A schema comes from a module, and can be made so
-// that a check takes longer than anybody waits: with references that double at each level, or
-// with a large pattern for each of many values. So the walk pays for each step before it, and
-// looks at the context now and then.
+// maxEffort limits the work of one check or repair, in units of about 100 ns, so it takes at
+// most a second; a check beyond it ends with errEffort, and a repair changes nothing. A schema
+// comes from a module, and can be made so that a check takes longer than anybody waits: with
+// references that double at each level, or with a large pattern for each of many values. So the
+// walk pays for each step before it, and looks at the context now and then.
 const maxEffort = 1 << 23
 
 var errEffort = errors.New("arguments are too large to check against this schema")
@@ -60,7 +60,8 @@ func (s *argPath) item(i int) *argPath           { return &argPath{s, "", i} }
 func (s *argPath) property(name string) *argPath { return &argPath{s, name, -1} }
 
 // evaluated holds the properties and items of a value that some schema has accepted, for the
-// keywords unevaluatedProperties and unevaluatedItems. It is nil if no schema has them.
+// keywords unevaluatedProperties and unevaluatedItems. Nil collects nothing, because no schema
+// has them or only the result of the check matters.
 type evaluated struct {
 	names map[string]bool
 	items map[int]bool
@@ -84,8 +85,8 @@ func (l *evaluated) item(i int) {
 // overFault is returned when the walk has ended without an answer; nobody reads its text.
 var overFault = &fault{words: func(string) string { return "" }}
 
-// check returns nil if the value fits the schema. It adds the properties and items that the
-// schema has evaluated to outer, which may be nil. depth is the number of schemas above.
+// check returns nil if the value fits the schema. Then it adds the properties and items that
+// the schema has evaluated to outer, which may be nil. depth is the number of schemas above.
 func (w *walk) check(n *node, value any, at *argPath, depth int, outer *evaluated) *fault {
 	if depth > maxDepth {
 		w.effortLeft = 0
@@ -204,8 +205,8 @@ func (w *walk) alternatives(nodes []*node, value any, at *argPath, depth int, se
 	return fits, faults
 }
 
-// chosen reports whether the value is in the list. It does not convert a text to JSON that is
-// longer than all values of the list.
+// chosen reports whether the value is in the list; false also if no effort is left. It does not
+// convert a text to JSON that is longer than all values of the list.
 func (w *walk) chosen(c *choice, value any) bool {
 	if s, ok := value.(string); ok && len(s) > c.longest || !w.weigh(value) {
 		return false

@@ -64,13 +64,13 @@ type Stores struct {
 
 	mu            sync.Mutex
 	stores        map[string]*store // by owner
-	bytes         int               // bytes of all stores, and of additions by running calls
-	recordedBytes int               // bytes of all events that were folded
+	bytes         int               // bytes of all stores, and of additions in open views
+	recordedBytes int               // bytes of all call.kept events that were folded
 }
 
 // store is the store of one owner. Stores.mu guards its fields, except viewOpen.
 type store struct {
-	viewOpen chan struct{} // has a value while a call has a view
+	viewOpen chan struct{} // has a value while a call has a view; capacity 1
 	module   string        // name of the module
 	entries  map[string]Entry
 	bytes    int
@@ -93,8 +93,9 @@ func (s *Stores) storeOf(owner string) *store {
 	return st
 }
 
-// Fold applies an event of type call.kept to the stores, and ignores any other event. It skips
-// entries that cannot be read because they were redacted or deleted.
+// Fold applies an event of type call.kept to the stores, and ignores any other event and one
+// whose body was deleted. It removes an entry whose new value cannot be decoded, for example
+// because it was redacted.
 func (s *Stores) Fold(e session.Event) {
 	var body session.ToolStoreChanges
 	if e.Type != session.TypeToolStoreChanges || json.Unmarshal(e.Body, &body) != nil || body.Owner == "" {
@@ -138,7 +139,8 @@ type Listing struct {
 	Entries       []Entry // sorted by key
 }
 
-// List returns all stores that have entries, sorted by module and owner.
+// List returns all stores that have entries, sorted by module and owner, without the changes of
+// open views.
 func (s *Stores) List() []Listing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,7 +301,8 @@ func (v *View) Keys(prefix string, limit int) []string {
 	return out
 }
 
-// Changes returns the changes of the call to the tool name for the log; false: there are none.
+// Changes returns the changes of the call for the log; false: there are none. name is the name of
+// the called tool.
 func (v *View) Changes(name string) (session.ToolStoreChanges, bool) {
 	body := session.ToolStoreChanges{Tool: name, Module: v.module, Owner: v.owner}
 	now := v.s.millis()
@@ -330,8 +333,8 @@ func isText(value []byte) bool {
 	return utf8.Valid(value) && !slices.ContainsFunc(value, func(b byte) bool { return b < ' ' && b != '\n' && b != '\t' })
 }
 
-// Close ends the view, so that the next call can open the store. Changes of the view are lost
-// unless their event was folded before.
+// Close ends the view, so that the next call can open the store; a second Close blocks. Changes of
+// the view are lost unless their event was folded before.
 func (v *View) Close() {
 	v.s.mu.Lock()
 	v.s.bytes -= v.reserved

@@ -53,7 +53,7 @@ func (b *Body) End(i int) int {
 // does not check the types of operands.
 type Bodies struct {
 	// MaxBytes limits the size of bodies in bytes: Next returns a larger one without its
-	// instructions, which are then not checked. 0: no limit.
+	// instructions, which are then not checked, and with locals of another function. 0: no limit.
 	MaxBytes int
 
 	m    *Module
@@ -81,7 +81,7 @@ func (m *Module) Bodies() *Bodies {
 
 // CheckExtensions returns a [*FormatError] with an Extension if the module uses an extension of
 // WebAssembly that the host does not run, and the error of [Bodies.Err] if a function is
-// malformed. It skips functions of more than longest bytes; 0: none.
+// malformed. It skips functions of more than longest bytes; with 0 it skips none.
 func (m *Module) CheckExtensions(longest int) error {
 	uses, b := m.Extension, m.Bodies()
 	b.MaxBytes = longest
@@ -110,8 +110,8 @@ func (b *Bodies) isDeclared(function uint32) bool {
 	return b.declared[function]
 }
 
-// Next reads the next function. It returns false at the end, and if the function is malformed,
-// see Err. The next call overwrites the body.
+// Next reads the next function. It returns false at the end, and if the function is malformed or
+// unsupported, see Err. The next call overwrites the body.
 func (b *Bodies) Next() (*Body, bool) {
 	if b.next == len(b.m.Funcs) || !b.r.ok() {
 		return nil, false

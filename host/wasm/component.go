@@ -9,7 +9,7 @@ import (
 // Limits of DecodeComponent, in addition to those of modules; it refuses what exceeds them. A
 // component composed of others has a few hundred sections and nests three levels deep.
 const (
-	MaxComponentSections = 1 << 14 // sections in all levels together
+	MaxComponentSections = 1 << 14 // sections in all levels together, without those in core modules
 	MaxComponentNesting  = 16      // levels of components below the outermost
 )
 
@@ -41,7 +41,7 @@ type Extern struct {
 type Component struct {
 	Raw              []byte   // the file
 	Imports, Exports []Extern // imports and exports of the outermost component
-	Modules          [][]byte // core modules on every level, in the order of the file; they alias the input
+	Modules          [][]byte // undecoded core modules on every level, in file order; they alias the input
 	Components       int      // number of nested components, on every level
 	Customs          []Custom // custom sections of the outermost level
 }

@@ -27,10 +27,10 @@
 // A component has another format, with core modules inside, see [DecodeComponent].
 //
 // The binary format is chapter 5 of the WebAssembly core specification
-// (https://webassembly.github.io/spec/core/binary/). Supported is release 2.0 with shared and
-// 64-bit memories, exceptions, tail calls and extended constant expressions;
-// [Module.CheckExtensions] names the one that a module uses. Types and instructions of later
-// proposals are refused by name.
+// (https://webassembly.github.io/spec/core/binary/). The package reads release 2.0 with shared
+// and 64-bit memories, exceptions, tail calls and extended constant expressions; if a module uses
+// one of these, [Module.CheckExtensions] names it. Types and instructions of most other proposals
+// are refused by name.
 //
 // Modules for tests are assembled with package wasmtest.
 package wasm

@@ -18,7 +18,7 @@ var (
 	ErrNotWasm = errors.New("not a WebAssembly module")
 	// ErrComponent is returned when the file is a WebAssembly component, not a core module.
 	ErrComponent = errors.New("a component, not a core module")
-	// ErrVersion is returned when the WebAssembly version is not 1.
+	// ErrVersion is returned when the version is not 1, or not that of components.
 	ErrVersion = errors.New("unsupported version of the WebAssembly binary format")
 	// ErrTooLarge is returned when the file has more than [MaxModuleBytes], or would have.
 	ErrTooLarge = errors.New("module is too large")
@@ -27,10 +27,10 @@ var (
 // FormatError is the error for a file with the header of a core module or component that breaks
 // the binary format, exceeds one of the Max constants, or uses an unsupported extension.
 type FormatError struct {
-	Offset int    // byte of the file at which the violation begins
+	Offset int    // byte of the file at which the violation begins; may be 0 with an Extension
 	What   string // the violation; lower case, no full stop
 	// Extension names the extension of WebAssembly that the module uses and the host does not
-	// run; empty: the module is malformed.
+	// run; empty: the module is malformed or exceeds a limit.
 	Extension string
 }
 

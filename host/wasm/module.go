@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Limits on modules; Decode refuses a module beyond them. They are far above those of real modules
-// (a 31 MiB compiler has 450 imports and exports) and bound the memory that a small hostile file
-// can make the host allocate.
+// Limits on modules; Decode refuses a module beyond them. MaxFuncs to MaxTags do not count imports.
+// The limits are far above the numbers of real modules (a 31 MiB compiler has 450 imports and
+// exports) and bound the memory that a small hostile file can make the host allocate.
 const (
 	MaxModuleBytes = 128 << 20
 	MaxSections    = 1024 // custom sections included
@@ -24,7 +24,7 @@ const (
 	MaxSegments    = 1 << 20 // data segments, and also element segments; a Go module has 38 to 100 thousand
 	MaxElements    = 1 << 20 // elements in all element segments together; a 49 MiB compiler has 20 thousand
 	MaxFuncRefs    = 1 << 21 // elements of Module.FuncRefs
-	MaxNameBytes   = 4096
+	MaxNameBytes   = 4096    // bytes of each name
 )
 
 // PageBytes is the size of a page, the unit of memory limits.
@@ -43,8 +43,8 @@ const (
 	FuncRef   ValType = 0x70
 	ExternRef ValType = 0x6f
 	ExnRef    ValType = 0x69
-	// Ref and RefNull are references to one type of the module. The index of the type is checked
-	// and not stored.
+	// Ref and RefNull are references to a type of the module, or to an abstract type. Its index is
+	// checked and not stored.
 	Ref     ValType = 0x64
 	RefNull ValType = 0x63
 )
@@ -183,17 +183,17 @@ type Module struct {
 	NumElementSegments int
 	NumElements        int // number of elements in all element segments
 	NumDataSegments    int
-	LargestBody        int // size in bytes of the largest function body, with its locals
+	LargestBody        int // size in bytes of the largest function body, with the declarations of locals
 
 	// FuncRefs holds the offset in the file of every function index outside of function bodies: in
-	// exports, elements and initial values, but not in the start section.
+	// exports, elements and constant expressions, but not in the start section.
 	FuncRefs []uint32
 
-	// Extension names an extension of WebAssembly that the host does not run and that is used
+	// Extension names one extension of WebAssembly that the host does not run and that is used
 	// outside of function bodies; empty: none. See [Module.CheckExtensions].
 	Extension string
 
-	HasStart bool   // instantiation runs the function Start, before any export can be called
+	HasStart bool   // instantiation runs the function Start, before the host can call an export
 	Start    uint32 // function index
 
 	HasDataCount bool // there is a data count section; its number equals NumDataSegments

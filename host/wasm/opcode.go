@@ -97,7 +97,7 @@ const (
 	OpAtomicFence  = OpAtomic + 0x03
 )
 
-// Extensions of WebAssembly that the host does not run.
+// Names of extensions of WebAssembly that the host does not run; there are more.
 const (
 	exceptions         = "exceptions"
 	extendedConstants  = "extended constant expressions"

@@ -23,7 +23,7 @@ const (
 	Command                         // a program for WASI preview 1, with _start
 	World                           // the core module of some other WIT world
 	Reactor                         // a WASI library with _initialize and other exports that are unknown
-	Library                         // a library for a program that knows its C functions, as of a language
+	Library                         // a C library, for a program that knows its functions
 	ComponentModel                  // a component, which is no core module
 )
 
@@ -39,9 +39,10 @@ type Shape struct {
 	Kind ShapeKind
 
 	// Interface and Version are set for Native and Incompatible, such as
-	// "stockade:tool/tools@0.1.0" and "0.1.0". A native module exports its functions as
-	// Interface + "#describe" and Interface + "#call". For a component, Version is that of WASI,
-	// such as "0.2"; empty if it does not use WASI.
+	// "stockade:tool/tools@0.1.0" and "0.1.0", without a version if the names of the exports have
+	// the cm32p2 form. A native module exports its functions as Interface + "#describe" and
+	// Interface + "#call". For a component, Version is that of WASI, such as "0.2"; empty if it
+	// does not use WASI.
 	Interface, Version string
 
 	// Detail adds to the description of the kind, such as names of exports; it can be empty.
@@ -82,8 +83,8 @@ func (s Shape) String() string {
 	return what
 }
 
-// Classify derives the shape of a module from its imports and exports. It looks at names only; the
-// caller must check the signatures of functions, with [Module.ExportedFunc].
+// Classify derives the shape of a module from its imports, exports and custom sections. It looks
+// mostly at names; the caller must check the signatures of functions, with [Module.ExportedFunc].
 func Classify(m *Module) Shape {
 	exported := make(map[string]bool, 8) // functions only
 	for _, e := range m.Exports {
@@ -145,8 +146,8 @@ func Classify(m *Module) Shape {
 }
 
 // looksLikePlugin reports whether a module may be an Extism plugin although it imports nothing
-// of Extism: its functions take nothing and return a code. Functions that compilers export are
-// skipped.
+// of Extism: its functions take nothing and return a code, and it exports its memory. Functions
+// that compilers export are skipped.
 func looksLikePlugin(m *Module) bool {
 	tools := false
 	for _, e := range m.Exports {
@@ -224,7 +225,7 @@ type ImportGroup struct {
 	Names  []string
 }
 
-// ImportGroups returns the imports, grouped by their module, in the order of the file.
+// ImportGroups returns the imports, grouped by their module, in the order of first appearance.
 func (m *Module) ImportGroups() []ImportGroup {
 	var out []ImportGroup
 	at := make(map[string]int)

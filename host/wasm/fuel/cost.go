@@ -56,8 +56,8 @@ var costs = func() (t [wasm.MaxOp + 1]uint8) {
 	return t
 }()
 
-// mayTrap holds the instructions that can end the guest, or leave the function: before each of
-// them the counter has to be in the global, where the host reads it.
+// mayTrap holds the instructions that can end the guest, throw an exception or call a function:
+// before each of them the counter has to be in the global, where the host reads it.
 var mayTrap = opSet(
 	wasm.OpUnreachable, wasm.OpUnreachable,
 	wasm.OpThrow, wasm.OpThrowRef,
@@ -105,7 +105,7 @@ var needsAnalysis = opSet(
 	wasm.OpMisc, wasm.OpVector-1,
 )
 
-// callsFunction holds the instructions that call a function, including a helper in their place.
+// callsFunction holds the instructions that call a function, or may call a helper in their place.
 var callsFunction = opSet(
 	wasm.OpCall, wasm.OpReturnCallIndirect,
 	wasm.OpMemoryGrow, wasm.OpMemoryGrow,

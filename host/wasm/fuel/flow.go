@@ -83,7 +83,7 @@ type flow struct {
 	labels []label
 
 	imported uint32 // number of imported functions
-	// unchecked is set for each function that the module defines and that may not check.
+	// unchecked is set for each function of the module that can return without a check.
 	unchecked   []bool
 	hostInTable bool // an indirect call can reach a function of the host
 
@@ -311,12 +311,12 @@ func (f *flow) canCheckLate() bool {
 	return f.hasCalls && !f.catchesExceptions && f.exitsUnchecked && f.uncheckedCost <= maxLeaf
 }
 
-// A bulk operation is executed in place if its size in bytes is a small constant, or is small
-// when it runs. A larger one calls a helper, which checks.
+// A memory.copy or memory.fill is executed in place if its size is a small constant, or is small
+// when it runs. A larger one, and any other bulk operation, calls a helper, which checks.
 const (
-	maxConstant  = 8 << 10
+	maxConstant  = 8 << 10 // largest constant size in bytes
 	maxInlineLog = 10
-	maxInline    = 1 << maxInlineLog
+	maxInline    = 1 << maxInlineLog // smallest size in bytes for which the helper is called
 )
 
 // constantSize returns the size in bytes of instruction i, if it is a memory.copy or memory.fill
@@ -352,8 +352,8 @@ func (f *flow) checksFirst(b *wasm.Body) bool {
 	return start > 0 && b.Instrs[start-1].Op == wasm.OpLoop
 }
 
-// noteCall records a call. A callee that may not check (unchecked) may have consumed up to
-// maxLeaf; after one that checks, only later code counts.
+// noteCall records a call. A callee that can return without a check (unchecked) may have consumed
+// up to maxLeaf; after one that checks, only later code counts.
 func (f *flow) noteCall(unchecked bool) {
 	f.hasCalls = true
 	if !unchecked {
@@ -434,9 +434,9 @@ func (f *flow) enterElse(i int) {
 	}
 }
 
-// callsFirst reports whether the code from instruction i on calls a function before it branches
-// in any way; with checks, a function that checks. A loop that begins with such a call needs no
-// check of its own.
+// callsFirst reports whether the code from instruction i on calls a function by its index before
+// it branches in any way; with checks, a function that checks. A loop that begins with such a call
+// needs no check of its own.
 func (f *flow) callsFirst(b *wasm.Body, i int, checks bool) bool {
 	for _, in := range b.Instrs[i:min(i+maxLookahead, len(b.Instrs))] {
 		switch in.Op {

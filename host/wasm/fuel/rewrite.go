@@ -14,12 +14,12 @@ import (
 type Options struct {
 	// MaxDepth limits the depth of nested calls, in units of roughly 16 bytes of the engine's
 	// stack. 0: no limit. When it is exceeded, the refill function is called with a value that is
-	// not negative, and must not return. With a limit, functions whose results are typed
-	// references are refused.
+	// not negative, and must not return. With a limit, functions that call others and whose
+	// results are typed references are refused.
 	MaxDepth int64
-	// MaxTableElements limits the number of elements of all tables of the module together: a
-	// module that begins with more is refused, and table.grow fails beyond. 0: no limit but the
-	// engine's.
+	// MaxTableElements limits the number of elements of all tables that the module defines: a
+	// module that begins with more is refused. What is left is divided equally among the tables,
+	// and table.grow fails beyond. 0: no limit.
 	MaxTableElements uint64
 	MergeData        bool // merge data segments, see [wasm.MergeDataSegments]
 	// MaxSegments limits the number of data and element segments after merging; a module with more
@@ -117,7 +117,8 @@ func (r *rewriter) data() error {
 }
 
 // maxGrowth limits the growth of the code, as a factor: about three times the growth of any
-// compiler's output. A memory.fill in three bytes becomes fifty. A module beyond it is refused.
+// compiler's output. A memory.fill in three bytes becomes fifty. A module that exceeds it by more
+// than 1 MiB is refused.
 const maxGrowth = 4
 
 // maxHelpers limits the number of helpers of a module; with more it is refused. Most need three.
@@ -225,7 +226,7 @@ func (r *rewriter) code() error {
 }
 
 // hostInTable reports whether a table may hold an imported function: only if a part of the module
-// outside of functions names one. Exports do no harm.
+// outside of functions names one. An export counts, too, which costs more and does no harm.
 func (r *rewriter) hostInTable() bool {
 	for _, at := range r.m.FuncRefs {
 		if index, _ := binary.Uvarint(r.m.Raw[at:]); index < uint64(r.imported) {
@@ -388,8 +389,9 @@ func (r *rewriter) newFuncIndex(index uint32) uint32 {
 }
 
 // cappedTables returns the entries of the table section with new maximums. The maximum of each
-// table is its minimum and an equal share of the elements of most that no minimum needs. It
-// returns an error if the minimums need more than most. The engine has no limit of its own.
+// table is its minimum and an equal share of the elements of most that no minimum needs, but at
+// most its old maximum. It returns an error if the minimums need more than most. The engine has no
+// limit of its own.
 func cappedTables(tables []wasm.Table, most uint64) ([]byte, error) {
 	spare := min(most, math.MaxUint32)
 	for _, t := range tables {

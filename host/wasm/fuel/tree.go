@@ -32,7 +32,7 @@ type link struct {
 	gain     int64 // ahead(to) - ahead(from)
 }
 
-// freqRange is the number of distinct frequencies: enough for loops nested seven deep. Others
+// freqRange is the number of distinct frequencies: enough for loops nested five deep. Others
 // count as the least or the greatest.
 const freqRange = 256
 

@@ -37,8 +37,8 @@ type row struct {
 	sizes []size
 }
 
-// Bombs returns modules whose compilation is meant to overwhelm the host. Assemble them one at a
-// time, because most are large.
+// Bombs returns modules whose compilation is meant to overwhelm the host, and broken modules.
+// Assemble them one at a time, because most are large.
 func Bombs() []Bomb {
 	var out []Bomb
 	for _, r := range rows() {

@@ -147,7 +147,7 @@ func brokenModules() []Bomb {
 }
 
 // moduleWithCode returns a tool module with one more function, which takes an i32, and
-// with one of everything that code can name.
+// with a table, an element segment and a passive data segment that its code can name.
 func moduleWithCode(body []byte) []byte { return moduleWithRawCode(join([]byte{0}, body, End())) }
 
 // moduleWithRawCode is moduleWithCode for a body that begins with the declarations of
