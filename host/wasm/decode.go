@@ -421,7 +421,7 @@ func (d *decoder) data(r *reader) {
 
 // funcRef reads the index of a function and records its position in Module.FuncRefs.
 func (d *decoder) funcRef(r *reader) {
-	if len(d.m.FuncRefs) == MaxFuncRefs {
+	if len(d.m.FuncRefs) >= MaxFuncRefs {
 		r.failAt(r.pos, "more than %d references to functions outside of functions", MaxFuncRefs)
 		return
 	}
