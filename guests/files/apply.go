@@ -21,8 +21,8 @@ const (
 	// maxPatchedBytes limits the size of the new content of all files of a patch together;
 	// more is an error. It is in memory until every hunk is known to fit.
 	maxPatchedBytes = 12 << 20
-	// maxPatchDiff limits the bytes of the diffs of a patch, and those of its previews. After
-	// it, the diffs and previews of further files are left out.
+	// maxPatchDiff is the number of bytes of diffs, and that of bytes of output, after which the
+	// diffs and previews of further files of a patch are left out.
 	maxPatchDiff = 24 << 10
 	maxPlaces    = 5 // limits the number of places that an error names if a hunk fits at several
 )
@@ -37,14 +37,14 @@ type patchResult struct {
 	Output string            `json:"output"`
 	Files  int               `json:"files"`  // number of files in the patch
 	Diff   string            `json:"diff"`   // diff of the updated files
-	SHA256 map[string]string `json:"sha256"` // SHA-256 of each file that exists after the call, by its path
+	SHA256 map[string]string `json:"sha256"` // SHA-256 of each file that is left, by its path in the patch
 }
 
 // patchStep is the change of one file of a patch. All steps are prepared before any is made.
 type patchStep struct {
 	patch.File
 	loc, dest location    // dest is the file after a move; without a move it is loc
-	outcome   editOutcome // the file after the step; without hunks only its SHA-256; zero if it is removed
+	outcome   editOutcome // result; only the SHA-256 if the content stays, zero if the file is removed
 	summary   string
 }
 
@@ -99,8 +99,8 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 	return out, nil
 }
 
-// locate resolves the paths of the step. It is an error if an earlier step (in named) has one
-// of them.
+// locate resolves the paths of the step, and adds their real paths to named. A path that is
+// there already, from an earlier step or from this one, is an error.
 func (s *patchStep) locate(named map[string]*patchStep) (err error) {
 	if s.loc, err = locate(s.Path); err != nil {
 		return err
@@ -229,10 +229,11 @@ func (s *patchStep) carryOut() error {
 	return nil
 }
 
-// placeHunks returns the changes that hunks make. A hunk fits where all its lines are, after
-// the hunk before it: exactly, or with other white space at the ends of lines, which note
-// mentions. If it fits at several places, its anchors or the line number of a unified diff
-// have to choose one. A place that is only similar is never chosen.
+// placeHunks returns the changes that hunks make. A hunk fits where all its old lines are, after
+// the hunk before it: exactly or, if that is nowhere, with other white space at the ends of
+// lines, which note mentions if there is one such place. If it fits at several places, its
+// anchors or the line number of a unified diff have to choose one. A place that is only similar
+// is never chosen.
 func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string, err error) {
 	pos := 0
 	for i, h := range hunks {
@@ -276,8 +277,8 @@ func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string
 }
 
 // anchor returns the offset from which to search for a hunk: after its anchors, each of which
-// must follow the one before. sure reports whether the hunk has anchors and the first one
-// occurs only once. where is the hunk's name in errors.
+// must follow the one before; the first must follow from. sure reports whether the hunk has
+// anchors and the first one occurs only once there. where is the hunk's name in errors.
 func (t *textFile) anchor(h patch.Hunk, from int, where string) (_ int, sure bool, err error) {
 	for i, anchor := range h.Anchors {
 		found := t.find(from, []string{anchor}, lineIsTrimmed, false)

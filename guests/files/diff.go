@@ -21,8 +21,8 @@ type hunk struct {
 	old, new         []string
 }
 
-// unifiedDiff returns the changes as a unified diff. It compares no texts, because it knows
-// where the changes are.
+// unifiedDiff returns the changes as a unified diff. It need not search for differences, because
+// it knows where the changes are.
 func unifiedDiff(name string, content []byte, changes []change) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- a/%s\n+++ b/%s\n", name, name)
@@ -139,7 +139,8 @@ func (h *hunk) trim() {
 	}
 }
 
-// offsetLinesBefore returns the start of the line that is n lines above the line at offset.
+// offsetLinesBefore returns the start of the line that is n lines above the line at offset, or 0
+// if there are fewer lines.
 func offsetLinesBefore(content []byte, offset, n int) int {
 	for {
 		offset = bytes.LastIndexByte(content[:offset], '\n') + 1

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxEditBytes limits the size of a file and of its content after an edit; more is an
-	// error. Both must fit into the memory of the module.
+	// maxEditBytes limits the bytes of a file, and of its text in UTF-8 before and after an
+	// edit; more is an error. They must fit into the memory of the module.
 	maxEditBytes    = 8 << 20
 	maxReplacements = 100_000 // limits the number of replacements of replace_all; more is an error
 )
@@ -127,7 +127,7 @@ func (t *textFile) tooLarge(what string, size int64) error {
 }
 
 // readForEdit reads a text file. If wantHash is not empty, the file must have that hash. hint
-// is the encoding from the call, used if the file itself does not show one.
+// is the encoding from the call, or zero; it is used if the file itself does not show one.
 func readForEdit(l location, wantHash string, hint charset.Encoding) (*textFile, error) {
 	t := &textFile{loc: l}
 	if err := checkHashText(wantHash); err != nil {
@@ -182,7 +182,8 @@ type change struct {
 	text       string
 }
 
-// findChanges returns the occurrences of old, in order and not overlapping.
+// findChanges returns the occurrences of old, in order and not overlapping. If there are more
+// than maxReplacements, it may not return all.
 //
 // A model writes \n for every line ending, and file_read shows no \r. So text without \r
 // also matches \r\n in the file, and the replacement gets the line ending of the replaced
@@ -213,7 +214,7 @@ func findChanges(content []byte, old, new string) []change {
 	return kept
 }
 
-// ending returns the most frequent line ending of a text.
+// ending returns the most frequent line ending of a text; "\n" if no other is more frequent.
 func ending(content []byte) string {
 	crlf := bytes.Count(content, []byte("\r\n"))
 	if lf := countLines(content) - crlf; crlf > lf {
@@ -258,8 +259,8 @@ func applyChanges(content []byte, changes []change) []byte {
 // lineNumbers matches the number before a line in the output of file_read or cat -n.
 var lineNumbers = regexp.MustCompile(`^(\d+: | {1,5}\d+\t)`)
 
-// isNumbered reports whether lines were copied with their numbers. The first line may lack its
-// number, since the copy may begin in the middle of a line.
+// isNumbered reports whether lines were probably copied with their numbers: the first line has
+// one, or all others have, since the copy may begin in the middle of a line.
 func isNumbered(lines []string) bool {
 	n := 0
 	for i, line := range lines {
@@ -310,7 +311,7 @@ func nearMiss(content []byte, what string, old []string) string {
 
 // lookalikeNote returns the end of an error if the content holds the text want, but with
 // characters that look alike, or with invisible ones. It names the first such character;
-// empty: there is none.
+// empty: there is none, or only indentation differs.
 func lookalikeNote(content []byte, what, want string) string {
 	have, wanted := string(content), strings.TrimSpace(visibleForm(want))
 	at := strings.Index(visibleForm(have[:min(len(have), maxLookalikeBytes)]), wanted)
@@ -351,8 +352,8 @@ const maxLookalikeBytes = 1 << 20
 // character matches a character with its accents.
 var character = regexp.MustCompile(`(?s)^.\pM*`)
 
-// visibleForm returns the same text for texts that look alike; it has no blanks and no
-// invisible characters.
+// visibleForm returns the same text for texts that look alike, such as those with other quotes
+// or dashes. Its result has line feeds, but no other white space and no invisible characters.
 func visibleForm(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -384,7 +385,7 @@ const maxCompared = 50
 
 // closest finds the place of the content where most lines are equal to the wanted lines. It
 // returns the first line there that differs: its number, its text, and the wanted text. number
-// is 0 if no line is equal.
+// is 0 if no line is equal; empty lines do not count.
 func closest(content []byte, lines []string) (number int, have, want string) {
 	best, first := 0, 1
 	for at := 0; at < len(content); at, first = offsetAfterLines(content, at, 1), first+1 {

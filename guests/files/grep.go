@@ -131,7 +131,8 @@ func exprOf(in grepArgs) (expr, note string) {
 	return expr, note
 }
 
-// header writes a line about options of the call that widen the search, if there are any.
+// header writes a line with the options of the call that widen the search, and with note. It
+// writes nothing if there are neither.
 func (s *searcher) header(in grepArgs, note string) {
 	var parts []string
 	if in.IncludeHidden {

@@ -14,7 +14,7 @@ import (
 const (
 	// binaryProbe is the number of first bytes that decide whether a file is binary.
 	binaryProbe  = lines.BinaryProbe
-	maxShownLine = 2000 // limits the characters of a line that are shown; the rest is cut
+	maxShownLine = 2000 // limits the characters of a line that are shown, except by raw; the rest is cut
 )
 
 // readerBytes is the number of bytes of a file that are read at a time.
@@ -29,9 +29,9 @@ type lineReader struct {
 
 func newLineReader(r *bufio.Reader, max int) *lineReader { return &lineReader{r: r, max: max} }
 
-// next returns the next line without its ending, its full length in bytes, and its ending.
-// line is valid until the next call; of a longer line it holds only the first max bytes. At
-// the end of the file the error is io.EOF.
+// next returns the next line and its full length in bytes, both without its ending, and the
+// ending, empty if there is none. line is valid until the next call; of a longer line it holds
+// only the first max bytes. After the last line the error is io.EOF.
 func (r *lineReader) next() (line []byte, length int, ending string, err error) {
 	r.line = r.line[:0]
 	for {

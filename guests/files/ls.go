@@ -30,7 +30,7 @@ type lsResult struct {
 	Count     int    `json:"count"` // number of shown entries
 	Truncated bool   `json:"truncated,omitempty"`
 	// The totals are of the whole directory; hidden entries count only with show_hidden.
-	Files      int   `json:"files"`
+	Files      int   `json:"files"` // with pipes, devices and the like
 	Dirs       int   `json:"dirs"`
 	Links      int   `json:"links"`
 	TotalBytes int64 `json:"total_bytes"`
@@ -85,7 +85,8 @@ func ls(_ context.Context, in lsArgs) (lsResult, error) {
 }
 
 // lookUp returns the sizes and times of the entries of the directory l, in their order; nil
-// for an entry that the host does not report. One request is for at most 1000 entries.
+// for an entry that the host does not report, and for all from a request on that fails. One
+// request is for at most 1000 entries.
 func lookUp(l location, entries search.Listing) []*search.Info {
 	const atOnce = 1000
 	out := make([]*search.Info, len(entries))
@@ -130,7 +131,8 @@ func describe(dir location, d search.Entry, info *search.Info) lsEntry {
 	return entry
 }
 
-// sortEntries sorts entries, which come in the order of their names: equal ones keep it.
+// sortEntries sorts entries, which come in the order of their names: equal ones keep it. Then,
+// if reverse is set, it turns the whole order round.
 func sortEntries(entries []lsEntry, by string, reverse bool) {
 	slices.SortStableFunc(entries, func(a, b lsEntry) int {
 		order := 0

@@ -4,8 +4,8 @@
 //
 // Words: a path in an argument or a result has forward slashes, and is absolute or
 // relative to the call's working directory. An entry is a file or a directory in the list
-// of a directory. A walk visits the entries below a directory, but follows no links and
-// leaves out entries that .gitignore files exclude.
+// of a directory. A walk visits the entries below a directory, but follows no links and never
+// enters .git. By default it leaves out entries that .gitignore files exclude.
 //
 // The module may run in 64 MiB of memory: it streams large files and refuses to edit
 // files that do not fit.

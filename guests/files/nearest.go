@@ -6,7 +6,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// nearby returns those candidates that a misspelled file name may mean.
+// nearby returns a few candidates that a misspelled file name may mean, the nearest first.
 func nearby(name string, candidates []string) []string {
 	lower := strings.ToLower(name)
 	return nearest.Few(name, candidates, func(candidate string) (int, bool) {

@@ -13,13 +13,14 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// location is the place of a file that an argument names.
+// location is the place of a file or directory.
 type location struct {
 	abs string // cleaned, absolute path for opening the file
 	rel string // path for people and models: relative inside the working directory, else absolute
 }
 
-// locate resolves a path argument; an empty path is the working directory.
+// locate resolves a path argument; an empty path is the working directory. A slash at the end of
+// a file's path is an error.
 func locate(path string) (location, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -78,8 +79,8 @@ func (l location) appendChild(b []byte, name string) []byte {
 	return append(b, pathname.ToWASI(name)...)
 }
 
-// real returns the path after following links, as far as they can be resolved. All names of
-// one file have the same real path.
+// real returns the path after following symbolic links, as far as they can be resolved. Names of
+// one existing file have the same real path, unless they are hard links.
 func (l location) real() string {
 	if path, err := filepath.EvalSymlinks(l.abs); err == nil {
 		return path
@@ -147,8 +148,8 @@ func (l location) checkDir(op string) error {
 	return tool.Coded("NOT_A_DIRECTORY", tool.InvalidInput("%s %s: is %s", op, l.display(), what))
 }
 
-// hint returns the end of an error about a path that does not exist: a path that may have been
-// meant. It is empty if there is none.
+// hint returns the end of an error about a path that does not exist: the probable reason, or
+// paths that may have been meant. It is empty if neither is known.
 func (l location) hint() string {
 	if target, err := os.Readlink(l.abs); err == nil {
 		return "; it is a symbolic link to " + filename.Show(target) + ", where nothing is"
@@ -179,8 +180,8 @@ func (l location) hint() string {
 	return "; outside the working directory only granted directories exist"
 }
 
-// ensureToolError is [location.toolError] for errors that may already have advice: errors of
-// package tool, and the end of the call.
+// ensureToolError is [location.toolError] for a [*fs.PathError]. Other errors, which may already
+// have advice, stay as they are, and nil stays nil.
 func (l location) ensureToolError(op string, err error) error {
 	if _, ok := errors.AsType[*fs.PathError](err); !ok {
 		return err

@@ -14,7 +14,8 @@ const (
 )
 
 // preview returns the changed lines and the lines around them, with the numbers that file_read
-// would show after the change, so that a model can go on with these numbers.
+// would show after the change, so that a model can go on with these numbers. A long preview is
+// cut.
 func preview(was, is []byte, changes []change) string {
 	var out strings.Builder
 	lineShift, byteShift := 0, 0 // from the old content to the new one

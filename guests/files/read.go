@@ -22,7 +22,7 @@ const (
 	// maxHashed limits the size of files that get a hash; larger ones cannot be edited.
 	maxHashed = maxEditBytes
 	// maxCounted limits the size of files that are read to the end to count their lines; lines
-	// of larger files are not counted.
+	// of a larger file are not counted, unless the page reaches its end.
 	maxCounted = 64 << 20
 )
 
@@ -40,7 +40,7 @@ type readResult struct {
 	Lines      int    `json:"lines,omitempty"`       // lines in the file; absent beyond 64 MiB, unless its end was reached
 	NextOffset int    `json:"next_offset,omitempty"` // offset of the next page; absent after the last page
 	Encoding   string `json:"encoding,omitempty"`    // encoding of the file; absent for UTF-8 without a byte order mark
-	Count      int    `json:"count,omitempty"`       // number of entries of the directory
+	Count      int    `json:"count,omitempty"`       // number of shown entries of a directory
 
 	images []tool.Image
 }
@@ -89,7 +89,8 @@ func fileRead(ctx context.Context, in readArgs) (readResult, error) {
 	return out, nil
 }
 
-// fromEnd returns the number of the line at which the last n lines of a file begin.
+// fromEnd returns the number of the line at which the last n lines of a file begin; below 1 if
+// the file has fewer lines.
 func fromEnd(ctx context.Context, f *os.File, l location, n int, hint charset.Encoding) (int, error) {
 	r, _, _, err := openText(f, l, hint)
 	if err != nil {
@@ -104,8 +105,8 @@ func fromEnd(ctx context.Context, f *os.File, l location, n int, hint charset.En
 }
 
 // openText detects the encoding of a file, and returns a reader of its text as UTF-8, after
-// the byte order mark. hint is the encoding from the call. Call damaged after reading: it
-// reports whether the text did not fit the encoding.
+// the byte order mark. Windows-1252 is not converted. hint is the encoding from the call. Call
+// damaged after reading: it reports whether the text did not fit the encoding.
 func openText(f io.Reader, l location, hint charset.Encoding) (text *bufio.Reader, enc charset.Encoding, damaged func() bool, err error) {
 	r := bufio.NewReaderSize(f, readerBytes)
 	head, err := r.Peek(binaryProbe)
@@ -121,7 +122,7 @@ func openText(f io.Reader, l location, hint charset.Encoding) (text *bufio.Reade
 	return text, enc, damaged, nil
 }
 
-// checkIsText returns an error for a file that is not text, which we cannot show and edit.
+// checkIsText returns an error for a binary file, and for UTF-32: we neither show nor edit them.
 func checkIsText(e charset.Encoding, op string, l location) error {
 	switch e.Form {
 	case charset.Binary:
@@ -219,7 +220,8 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	return out, nil
 }
 
-// footer returns the line below a page; a raw page has none: it would belong to the text.
+// footer returns the line below a page; empty: there is nothing to say. It is not for raw pages,
+// where it would belong to the text.
 func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely string) string {
 	var notes []string
 	if out.NextOffset > 0 {

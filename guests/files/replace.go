@@ -116,7 +116,7 @@ func editLines(path, wantHash string, hint charset.Encoding, first, old int, cho
 
 // putLines returns the change that replaces content[start:end], which are whole lines, by
 // other lines. The new lines get the line ending of the file, unless they hold CR, which is
-// kept. The file ends with a line ending only if it did before.
+// kept. Where the file ends without a line ending, none is added to the last new line.
 func (t *textFile) putLines(start, end int, lines string) change {
 	if t.eol == "" {
 		t.eol = ending(t.content)

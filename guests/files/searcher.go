@@ -26,7 +26,7 @@ const (
 )
 
 // searcher collects the matches of one call. The host searches the files. If the host has no
-// search, or refuses the pattern, the module searches them itself.
+// search, or refuses the pattern, or encoding is set, the module searches them itself.
 type searcher struct {
 	expr    string
 	context int
@@ -37,13 +37,13 @@ type searcher struct {
 	batchSize  int         // number of files in a full batch
 	running    []batchFile // files that the host is searching
 	scanner    *lines.Scanner
-	encoding   charset.Encoding // encoding of files that are not UTF-8; if set, the module searches
+	encoding   charset.Encoding // encoding that the call gives for files that are not UTF-8; zero: none
 
 	out        strings.Builder
 	result     grepResult
 	files      int // number of files to search
 	unreadable int
-	note       string // reason why the only file was not searched
+	note       string // remark on the only file, such as why it was not searched; empty: none
 
 	file          string // name of the file of the latest line, as it is shown
 	printed       uint64 // number of the line of file that was printed last
@@ -128,7 +128,7 @@ func (s *searcher) flush(ctx context.Context) error {
 }
 
 // begin waits for the results of the previous batch. Then it has the host search the present
-// batch while the walk goes on.
+// batch while the walk goes on, or searches it in the module.
 func (s *searcher) begin(ctx context.Context) error {
 	before := s.running
 	if err := s.collect(); err != nil {

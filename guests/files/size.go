@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// humanSize returns a size with one decimal and a power of 1024 as its unit, such as 1.5 MiB.
+// humanSize returns a size with a power of 1024 as its unit, such as 1.5 MiB, or 300 B.
 func humanSize(bytes int64) string {
 	if bytes < 1024 {
 		return fmt.Sprintf("%d B", bytes)

@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// versionControl lists directories that are never searched: they are large, and nobody wants
-// to search them. All names begin with a dot.
+// versionControl lists names that are never searched: the directories are large, and nobody
+// wants to search them. All names begin with a dot.
 var versionControl = []string{".git", ".hg", ".svn", ".bzr"}
 
 // walker visits the files below a directory in the order of their names, directory by
@@ -21,16 +21,16 @@ var versionControl = []string{".git", ".hg", ".svn", ".bzr"}
 type walker struct {
 	hidden     bool // visit entries that start with a dot
 	gitignored bool // visit entries that .gitignore excludes
-	// visit is called for every entry that is not a directory. prefix is the path of its
-	// directory relative to the start, such as "a/b/" or "". An error ends the walk.
+	// visit is called for every entry that is not a directory and not left out. prefix is the
+	// path of its directory relative to the start, such as "a/b/" or "". An error ends the walk.
 	visit func(dir location, prefix string, entry search.Entry) error
-	enter func(path string) bool // reports whether to enter a directory; nil: enter all
+	enter func(path string) bool // reports whether to enter a directory, by its path from the start; nil: all
 
 	skipped int // number of directories that could not be read
 	seen    int // number of entries that the walk has met
 }
 
-// checkSearchable returns an error if the location is inside a directory of version control.
+// checkSearchable returns an error for a directory of version control and everything inside.
 func checkSearchable(l location) error {
 	for part := range strings.SplitSeq(l.abs, string(os.PathSeparator)) {
 		if slices.Contains(versionControl, part) {

@@ -102,8 +102,8 @@ func nulError(argument, text string) error {
 	return tool.InvalidInput("%s holds a NUL byte in its line %d, which no text has: leave it out, or make a binary file with bash", argument, 1+strings.Count(before, "\n"))
 }
 
-// lostFormNote returns the end of a message if the new content changes an invisible property
-// of the file: its encoding, its byte order mark, or its line endings.
+// lostFormNote returns the end of a message if the new content loses an invisible property of
+// the file: an encoding other than UTF-8, a byte order mark, or CRLF. Otherwise it is empty.
 func lostFormNote(l location, content []byte, hint charset.Encoding) string {
 	f, err := os.Open(l.abs)
 	if err != nil {

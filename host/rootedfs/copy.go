@@ -10,9 +10,9 @@ import (
 // copyBytes is the number of bytes that are copied between two looks at the context.
 const copyBytes = 64 << 20
 
-// CopyPrefix copies the first size bytes of a file to an empty file. On some file systems the
-// two then share their blocks. Holes stay holes. If the file is shorter by now, the rest of
-// the copy is a hole or missing.
+// CopyPrefix copies the first size bytes of a file to an empty file. On Linux holes stay holes,
+// and on some file systems the two files then share their blocks. If the file is shorter by
+// now, the rest of the copy is a hole or missing.
 func CopyPrefix(ctx context.Context, to, from *os.File, size int64) error {
 	if clone(to, from) {
 		return to.Truncate(size)

@@ -17,7 +17,8 @@ const discardPrefix = "stockade-gone-"
 
 // Discard removes a directory tree in the background, see [RemoveAll]. Before it returns, it
 // moves the tree into bin, a directory on the same file system; the error is that of the move.
-// If this process ends before, [Sweep] of a later one removes it. A missing tree is no error.
+// If this process ends before, [Sweep] of a later one removes it. If dir or bin is missing, it
+// does nothing and returns nil.
 func Discard(dir, bin string) error {
 	away := filepath.Join(bin, discardPrefix+rand.Text())
 	err := os.Rename(dir, away)

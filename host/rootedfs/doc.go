@@ -11,8 +11,8 @@
 // way must be readable and not only searchable. With openat2 a link with ".." can
 // fail with EAGAIN if files are renamed without pause.
 //
-// No root is on a file system that shows the kernel and its processes, such as
-// /proc, see [Root.RefuseKernelFile].
+// On Linux [Open] and [OpenDir] refuse a file system that shows the kernel and its
+// processes, such as /proc, see [Root.RefuseKernelFile].
 //
 // The package also has operations that package os lacks for such directories: it
 // lists them with the kernel's cookies, exchanges two names, sets times and owner

@@ -25,8 +25,8 @@ const (
 	direntBuffer = 8 << 10
 )
 
-// Seek makes the entry with a cookie the next entry; zero is the first one. passed is the
-// number of entries that it had to read. A cookie that no entry has had leads to some entry of
+// Seek makes the entry with a cookie the next entry; zero is the first one. passed, the number
+// of entries that it had to read, is zero on Linux. A cookie that no entry has had leads to some entry of
 // this directory, to the end, or to an error, as the kernel decides.
 func (e *DirReader) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
 	if e.rest = nil; cookie == 0 && e.buf == nil {
@@ -36,7 +36,7 @@ func (e *DirReader) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
 	return 0, err
 }
 
-// Read returns the next entry. more is false at the end.
+// Read returns the next entry, maybe "." or "..". more is false at the end.
 func (e *DirReader) Read(f *os.File) (_ Entry, more bool, _ error) {
 	if len(e.rest) == 0 {
 		if e.buf == nil {

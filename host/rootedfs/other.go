@@ -18,7 +18,8 @@ func (device) RefuseKernelFile(*os.File, os.FileInfo) error { return nil }
 
 func (*osRoot) refuseKernelDir(os.FileInfo) error { return nil }
 
-// RenameNoReplace renames a file to a name that must be free. It follows no link.
+// RenameNoReplace renames a file to a name that must be free. It follows no link. It looks
+// first, and then replaces a file that takes the name meanwhile.
 func RenameNoReplace(from Root, oldName string, to Root, newName string) error {
 	return renameChecked(from, oldName, to, newName)
 }

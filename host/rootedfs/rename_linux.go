@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RenameNoReplace renames a file to a name that must be free. It follows no link.
+// RenameNoReplace renames a file to a name that must be free. It follows no link. On some file
+// systems it looks first, and then replaces a file that takes the name meanwhile.
 func RenameNoReplace(from Root, oldName string, to Root, newName string) error {
 	err := renameat2(from, oldName, to, newName, unix.RENAME_NOREPLACE)
 	if errors.Is(err, errors.ErrUnsupported) {

@@ -16,6 +16,7 @@ import (
 // Close may be called at any time. Running operations end normally.
 type Root interface {
 	// OpenRoot opens a directory for lookups below. To list or synchronize it, use Open(".").
+	// Unlike [OpenDir], it does not refuse a file system that shows the kernel.
 	OpenRoot(name string) (Root, error)
 	Open(name string) (*os.File, error)
 	// OpenFile does not wait for another process if Nonblock is among the flags. It opens
@@ -34,11 +35,11 @@ type Root interface {
 	Rename(oldName, newName string) error
 	// RenameReplacesEmptyDir reports whether Rename can replace an empty directory.
 	RenameReplacesEmptyDir() bool
-	// ListsInodes reports whether a listing has the same inode number that Stat has. On a file
-	// system that lies over others the two may differ.
+	// ListsInodes reports whether a listing is known to have the inode numbers that Stat has.
+	// On a file system that lies over others the two may differ.
 	ListsInodes() bool
 	// RefuseKernelFile returns an error if a file that was opened below the directory is on a
-	// file system that shows the kernel, see the package. fi is the state of the file.
+	// file system that shows the kernel; only on Linux. fi is the state of the file.
 	RefuseKernelFile(f *os.File, fi os.FileInfo) error
 	MaxSymlinks() int // limit of symbolic links in a name
 	Close() error

@@ -38,7 +38,7 @@ const (
 	// starts: through "..", an absolute link or, in a mount of proc, a magic link.
 	resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS
 
-	// noWaitFlags are added to every open, because the type of a file is only known once it is
+	// noWaitFlags are added to every open of a file, because its type is only known once it is
 	// open. Until then a FIFO must not make the host wait, nor a terminal become its
 	// controlling terminal.
 	noWaitFlags = unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_LARGEFILE

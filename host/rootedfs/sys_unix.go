@@ -31,7 +31,7 @@ func StatOf(fi os.FileInfo) Stat {
 	return out
 }
 
-// SameFile is [os.SameFile] that also accepts infos which package os has not made.
+// SameFile is [os.SameFile] that also accepts infos of this package. It is false for others.
 func SameFile(a, b os.FileInfo) bool {
 	x, y := hostSys(a), hostSys(b)
 	return x != nil && y != nil && x.Dev == y.Dev && x.Ino == y.Ino
@@ -47,8 +47,8 @@ func hostSys(fi os.FileInfo) *syscall.Stat_t {
 
 func linkCount(_ *os.File, fi os.FileInfo) uint64 { return StatOf(fi).Nlink }
 
-// CopyOwner gives f the owner and the group of another file, as far as the host permits: only
-// root gives files away, and the group must be one of the user's.
+// CopyOwner gives f the owner and the group of another file, or neither if the host refuses
+// one: only root gives files away, and the group must be one of the user's.
 func CopyOwner(f *os.File, other os.FileInfo) {
 	if st, ok := other.Sys().(*syscall.Stat_t); ok {
 		_ = retryByName(f, f.Chown(int(st.Uid), int(st.Gid)), func(name string) error {

@@ -11,9 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// apply exchanges names. First it moves everything that leaves its place aside, within its
-// directory. Then it puts everything in its new place, from the top down, so that all
-// directories above a new place exist. So a directory never moves below itself.
+// apply exchanges names. First it moves everything aside that leaves its place, unless one step
+// can exchange or move it later. Then it puts everything in its new place, from the top down,
+// so that all directories above a new place exist. So a directory never moves below itself.
 func (c *commit) apply() error {
 	if err := c.ctx.Err(); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (c *commit) apply() error {
 }
 
 // movesDirectly reports whether a node can move in one step, so that it has a known name at
-// every moment: its new place must be free, nothing new may come to its old place, and no
-// directory above the new place may move.
+// every moment: it was not written, its new place must be free, nothing new may come to its
+// old place, and no directory above the new place may be new or move.
 func (c *commit) movesDirectly(n *Node) bool {
 	if n.gone || n.fresh() || n.atOrigin() || c.occupant(n) != nil || n.origin.dir.children[n.origin.name] != nil {
 		return false
@@ -74,8 +74,8 @@ func (c *commit) movesDirectly(n *Node) bool {
 	return true
 }
 
-// placements returns the changes whose nodes get a new place, from the top down. Entries of a
-// new directory are only among them if they are moved there.
+// placements returns the changes whose nodes get a new place, or a new file at the old one,
+// from the top down. Entries of a new directory are only among them if they are moved there.
 func (c *commit) placements(tree *Tree) []change {
 	var out []change
 	for _, ch := range c.all {
@@ -105,8 +105,8 @@ func (c *commit) occupant(n *Node) *Node {
 // goesWithParent reports whether a node of the host was removed together with its directory.
 func goesWithParent(n *Node) bool { return n.gone && n.origin.dir.gone }
 
-// addRemoval notes a replaced or removed file for the removal at the end. It skips files in
-// the trash of a layer, which go with the layer.
+// addRemoval notes a replaced or removed file for the removal at the end. It skips files that
+// are in a layer now, which go with the layer.
 func (c *commit) addRemoval(at location, n *Node) {
 	if at.dir.node == nil {
 		return
@@ -118,8 +118,8 @@ func (c *commit) addRemoval(at location, n *Node) {
 // removed, or comes to the host as a new file.
 func (c *commit) removesOriginal(n *Node) bool { return n.gone || n.fresh() }
 
-// moveAside renames the host's file of a node to a temporary name in its directory. If the
-// commit removes or replaces the file and the layer has a trash, the file moves there instead.
+// moveAside renames the host's file of a node to a temporary name in its directory. A file that
+// the commit removes or replaces moves to the trash of the layer instead, if that is possible.
 func (c *commit) moveAside(tree *Tree, n *Node) error {
 	path := tree.hostPath(n.origin.path())
 	if err := c.begin("move aside", path); err != nil {
@@ -201,7 +201,8 @@ func (c *commit) checkMovedTree(at location, n *Node, path string) error {
 	return nil
 }
 
-// place puts a node in its place on the host. was is the original that it replaces, or nil.
+// place puts a node in its place on the host. was is the original that still has this place;
+// nil: the place is free.
 func (c *commit) place(tree *Tree, n, was *Node) error {
 	path := tree.hostPath(n.Path())
 	to, err := c.beginAt("put in place", tree, n)

@@ -15,8 +15,8 @@ import (
 )
 
 // Area is a directory for changes that calls of this process have not committed yet, see
-// [Options.Dir]. The first call of [Area.Dir] makes it. A lock file beside it is locked as
-// long as the process lives. Any goroutine may use an Area.
+// [Options.Dir]. The first call of [Area.Dir] makes it. A lock file beside it is locked until
+// Close or the end of the process. Any goroutine may use an Area.
 type Area struct {
 	parent string
 	dir    func() string
@@ -26,9 +26,10 @@ type Area struct {
 // closeGrace limits the wait of [Area.Close] for removals. A later process does the rest.
 const closeGrace = time.Second
 
-// NewArea returns an area in parent, a directory of the user's own, which it makes if needed.
-// It finishes the commits of processes that have ended, and removes their areas in the
-// background. note tells the user about these commits, and if the area cannot be made.
+// NewArea returns an area in parent, a directory of the user's own that [Area.Dir] makes if
+// needed. NewArea finishes the commits of processes that have ended, and removes their areas in
+// the background. note must not be nil: it tells the user of such a commit, and if the area
+// cannot be made.
 func NewArea(parent string, note func(format string, args ...any)) *Area {
 	sweep(parent, note)
 	a := &Area{parent: parent, end: func() error { return nil }}
@@ -45,11 +46,11 @@ func NewArea(parent string, note func(format string, args ...any)) *Area {
 	return a
 }
 
-// Dir returns the absolute path of the area; the first call makes it. Empty: it cannot be
+// Dir returns the path of the area, below parent; the first call makes it. Empty: it cannot be
 // made.
 func (a *Area) Dir() string { return a.dir() }
 
-// Close removes the area and its lock file. No call may use the area any more.
+// Close removes the area, if it was made, and its lock file. No call may use it any more.
 func (a *Area) Close() error {
 	err := a.end()
 	rootedfs.AwaitRemovals(closeGrace)

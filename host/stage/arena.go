@@ -14,11 +14,11 @@ const blockBytes = 4 << 10
 const maxContent = 4 << 30
 
 // arena holds the blocks of all staged files of a set: first in memory, then in one file. The
-// file has no name any more, so that a crash leaves nothing. One goroutine uses an arena at a
-// time. A slot is the place of one block.
+// file has no name any more if the host permits that, so that a crash leaves nothing. One
+// goroutine uses an arena at a time. A slot is the place of one block.
 type arena struct {
 	create  func() (*os.File, error) // makes the file; nil: there is only memory
-	memory  int64                    // limit of len(mem)
+	memory  int64                    // limit of len(mem); beyond it the blocks move to file
 	budget  *Budget
 	mem     []byte   // the blocks; nil after they were moved to file
 	file    *os.File // nil as long as the blocks are in memory
@@ -30,11 +30,11 @@ type arena struct {
 // Errors that the host could also return for an operation.
 const (
 	errNoRoom   = syscall.ENOSPC // a limit is reached
-	errReplaced = syscall.EAGAIN // the host has another file under the name by now
+	errReplaced = syscall.EAGAIN // the host has another file, or none, under the name by now
 )
 
 // allocSlot returns the number of a free slot, whose content is undefined. The error is
-// errNoRoom at a limit, and [os.ErrClosed] after drop.
+// errNoRoom at a limit, [os.ErrClosed] after drop, or that of spill.
 func (a *arena) allocSlot() (int64, error) {
 	if a.dropped {
 		return 0, os.ErrClosed
@@ -66,7 +66,7 @@ func (a *arena) allocSlot() (int64, error) {
 }
 
 // spill moves the blocks from memory to a file. The error is errNoRoom if there can be no
-// file, or at a limit.
+// file, or at a limit; any other is of making or writing the file.
 func (a *arena) spill() error {
 	size := int64(len(a.mem))
 	if a.create == nil || !a.budget.disk.reserve(size) {

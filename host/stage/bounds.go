@@ -11,24 +11,25 @@ import (
 // node cannot be made or moved: ENAMETOOLONG, or ENOSPC for maxTreeBytes.
 const (
 	maxName      = 255      // bytes of one name, the limit of most hosts
-	maxDepth     = 256      // levels of a node that is made or moved: the directories above, and itself
+	maxDepth     = 256      // levels from the top down to a node that is made or moved, or to one below it
 	maxHostPath  = 4096     // bytes of a path on the host, with the path of the tree
 	maxTreeBytes = 48 << 20 // bytes of all nodes of a set that are made or moved, with their names
-	nodeBytes    = 512      // estimated size in memory of a node without its name
-	maxPathBytes = 16 << 20 // bytes of the paths of all changes; more are errTooMuch
+	nodeBytes    = 512      // no limit: estimated size in memory of a node without its name
+	maxPathBytes = 16 << 20 // bytes of the paths of all changes in their trees; more are errTooMuch
 
 	// Limits of a commit, which writes each file, waits for the disk, and renames the file.
 	// Beyond a limit the changes cannot be listed or committed: errTooMuch.
-	maxChanges        = 10_000  // files and directories, without overlays
-	maxNewBytes int64 = 4 << 30 // bytes of all files that a commit writes anew, with their unchanged parts
+	maxChanges        = 10_000  // files and directories of a set without overlays
+	maxNewBytes int64 = 4 << 30 // bytes of all files that a commit writes anew, without those of overlays
 )
 
-// maxCollected is the limit like maxChanges for names that overlays have changed. It is
-// larger, because one step makes most of the changes. Tests lower it.
+// maxCollected takes the place of maxChanges for a set with overlays, and limits the names that
+// [Set.Collect] looks at in one overlay: more are errTooMuch. It is larger than maxChanges,
+// because one step of a commit can make many of the changes. Tests lower it.
 var maxCollected = 60_000
 
-// reserveName checks the limits for giving n the name in dir, and reserves the memory for the
-// name. n is nil for a node that is not made yet. The error is ENAMETOOLONG or ENOSPC.
+// reserveName checks the limits for giving n the name in dir, and reserves the memory for n
+// with the name. n is nil for a node that is not made yet. The error is ENAMETOOLONG or ENOSPC.
 func (tree *Tree) reserveName(dir *Node, name string, n *Node) error {
 	if len(name) > maxName {
 		return syscall.ENAMETOOLONG
@@ -79,8 +80,9 @@ func (n *Node) updateBelow(child *Node) {
 // Budget limits the memory and disk space of several sets. Any goroutine may use a Budget.
 type Budget struct{ memory, disk pool }
 
-// NewBudget returns a budget with limits in bytes; zero: no limit. memoryBytes limits content
-// in memory, and the nodes and names of changed files. diskBytes limits content on the disk.
+// NewBudget returns a budget with limits in bytes; zero or less: no limit. memoryBytes limits
+// content in memory, and nodes that were made or moved, with their names. diskBytes limits
+// content that has moved from memory to the disk. The files of a [Layer] do not count.
 func NewBudget(memoryBytes, diskBytes int64) *Budget {
 	b := &Budget{}
 	b.memory.limit, b.disk.limit = memoryBytes, diskBytes

@@ -23,9 +23,9 @@ type change struct {
 	kind     tool.ChangeKind
 	tree     *Tree
 	n        *Node // the node after the change; nil if the file is removed
-	original *Node // the host's node at this path, or at the old path of n; nil if the host has none
+	original *Node // the host's node that is changed, moved, replaced or removed; nil: n is only added
 
-	path  string // path in the tree: of n, or of original if n is nil
+	path  string // path of n in the tree; if n is nil, that of original on the host, relative to the top
 	depth int    // number of slashes in path
 }
 
@@ -43,7 +43,7 @@ type lister struct {
 	limit     int // maximum of len(out)
 	out       []change
 	pathBytes int   // bytes of all paths in out
-	newBytes  int64 // bytes of the files that a commit would write
+	newBytes  int64 // bytes of the files that a commit would write anew, see maxNewBytes
 }
 
 // errTooMuch is wrapped by the error for more changes than can be examined and made in
@@ -73,7 +73,7 @@ func (s *lister) addRemoved(kind tool.ChangeKind, tree *Tree, was *Node) error {
 	return s.add(change{kind: kind, tree: tree, original: was, path: was.origin.path()})
 }
 
-// addTree adds the changes of a tree in any order, but a directory before its entries.
+// addTree adds the changes of a tree, in any order.
 func (s *lister) addTree(tree *Tree) error {
 	replaced := map[*Node]bool{}
 	var visit func(dir *Node, prefix string) error
@@ -182,9 +182,10 @@ func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 }
 
 // Changes lists the changes that a commit would make, sorted by Path. It compares written
-// files with those of the host; ctx cancels that. A set that has ended has no changes. After
-// [Set.Fail] it only returns that error. The error wraps [policy.ErrChanged] if a file of the host
-// cannot be compared any more. Too many changes are an error, too.
+// files with those of the host; ctx cancels that. A set that has ended has no changes and no
+// error. Before that, but after [Set.Fail], it only returns the error of Fail. The error wraps
+// [policy.ErrChanged] if a file of the host cannot be compared any more. Too many changes are
+// an error, too.
 func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +229,7 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	return out, nil
 }
 
-// inRepository reports whether a file belongs to a repository whose files can make git run
+// inRepository reports whether a path is a part of a repository that can make git run
 // something. The repository is on the host, or has one of the HEAD files in heads. moves is
 // set for a symbolic link, with which everything below its name changes.
 func inRepository(heads map[string]bool, path string, moves bool) bool {
@@ -259,7 +260,7 @@ func (c *change) afterVersion() *tool.Version {
 // was only written with the bytes it had.
 func (c *change) isNewOnHost() bool { return c.n.fresh() && !c.onlyAttributes() }
 
-// onlyAttributes reports whether only the times or mode of a file change.
+// onlyAttributes reports whether the host keeps its file, and only the times or mode change.
 func (c *change) onlyAttributes() bool {
 	return (c.kind == tool.TimesChanged || c.kind == tool.ModeChanged) && c.n == c.original
 }

@@ -114,8 +114,8 @@ type collector struct {
 	since   int64 // start of the command, in nanoseconds since 1970
 	cur     *Cursor
 	byInode map[uint64]*Node // files of the layer with several names, by inode
-	names   int              // number of names so far, at most maxCollected
-	depth   int              // number of directories above, at most maxDepth
+	names   int              // number of names so far in this layer, at most maxCollected
+	depth   int              // number of open directories, each inside the one before; at most maxDepth
 }
 
 // clash returns an error that wraps [policy.ErrChanged], for a file that somebody else has
@@ -290,8 +290,8 @@ func (c *collector) noteHardLink(n *Node, st *unix.Stat_t) {
 	c.byInode[st.Ino] = n
 }
 
-// grantAccess adds the mode bits need to a file of the upper layer, so that we can read it,
-// and removes its set-id bits. It sets u.tempMode if it has added bits.
+// grantAccess adds the mode bits need to a file of the upper layer, so that we can read it, and
+// removes its set-id and sticky bits. It sets u.tempMode if it has added bits.
 func (c *collector) grantAccess(fd int, name string, st *unix.Stat_t, u *upper, need uint32) error {
 	want := st.Mode & 0o777
 	u.tempMode = want&need != need

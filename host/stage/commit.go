@@ -13,11 +13,11 @@ import (
 // ErrDropped is returned by [Set.Commit] after [Set.Drop].
 var ErrDropped = errors.New("the stage was dropped")
 
-// CommitError is the error of a commit that has begun to change the host. If Left is empty,
-// everything on the host is as it was before.
+// CommitError is the error of a commit that may have begun to change the host. If Left is
+// empty, everything on the host is as it was before.
 type CommitError struct {
 	Op   string // the operation that failed
-	Path string // its file or directory on the host
+	Path string // its file or directory on the host; "the commit" if Done is set
 	Err  error
 	// Left describes the steps that could not be put back, with reasons. If Done is set, all
 	// changes are made, and Left lists what could not be tidied up.
@@ -76,12 +76,12 @@ type commit struct {
 	s       *Set
 	all     []change
 	dirs    map[*Node]*handle  // open directories: of the host, and prepared ones
-	sources map[*Node]location // present places of nodes that were prepared or moved aside
+	sources map[*Node]location // places of prepared nodes and of those moved aside, until place moves them
 
 	op, path      string    // the current operation and its file, for the error
 	doneSteps     []*step   // steps that were done, in order, without those in preparedSteps
 	preparedSteps []*step   // steps that made files, and steps of unlock
-	removals      []removal // files that tidy removes
+	removals      []removal // files and directories that tidy removes
 	// movedTo holds the present places of nodes that the commit has moved, and of directories
 	// that it has made. currentPath expects other nodes of the host at their old names in
 	// their old directories.
@@ -109,7 +109,7 @@ func (c *commit) begin(op, path string) error {
 	return nil
 }
 
-// beginAt calls begin for a node, and returns the node's location on the host.
+// beginAt calls begin for a node, and returns its location on the host after the commit.
 func (c *commit) beginAt(op string, tree *Tree, n *Node) (location, error) {
 	if err := c.begin(op, tree.hostPath(n.Path())); err != nil {
 		return location{}, err
@@ -118,7 +118,7 @@ func (c *commit) beginAt(op string, tree *Tree, n *Node) (location, error) {
 	return location{h, n.name}, err
 }
 
-// run does all phases. If one after the first verify fails, it puts everything back.
+// run does all phases. A failure after the first verify and before tidy puts everything back.
 func (c *commit) run() error {
 	if c.s.failure != nil {
 		return c.s.failure

@@ -33,8 +33,8 @@ func (c *Cursor) set(n *Node, r rootedfs.Root) {
 	c.at, c.root = n, r
 }
 
-// moveTo makes the host's directory of a node the current directory. The error is EAGAIN if
-// the host has another file in its place, or in that of a directory on the way.
+// moveTo makes the host's directory of a node the current directory. The error is EAGAIN if the
+// host has another directory in its place, or in that of a directory on the way.
 func (c *Cursor) moveTo(dir *Node) error {
 	switch {
 	case c.at == dir:
@@ -63,9 +63,9 @@ func (c *Cursor) moveTo(dir *Node) error {
 	return nil
 }
 
-// Child returns the node of a name in a directory, and the present state of its origin; nil if
-// it has none. The error wraps [fs.ErrNotExist] if the name is free, and is EAGAIN if the host
-// has another directory by now.
+// Child returns the node of a name in a directory, and the state of its origin, as
+// [Cursor.StatOrigin] does. The error wraps [fs.ErrNotExist] if the name is free, and is EAGAIN
+// if the host has another directory by now, or none.
 func (c *Cursor) Child(dir *Node, name string) (*Node, os.FileInfo, error) {
 	n, known := dir.children[name]
 	if !known && (dir.origin == nil || dir.displaced[name] != nil) {
@@ -105,7 +105,7 @@ func (c *Cursor) Child(dir *Node, name string) (*Node, os.FileInfo, error) {
 }
 
 // StatOrigin returns the present state of the origin of a node; nil if it has none. If the
-// host has another file there, or none, the result is the state that the node was made with.
+// host has another file there, or none, the result is that of [Node.Origin].
 func (c *Cursor) StatOrigin(n *Node) (os.FileInfo, error) {
 	switch {
 	case n.origin == nil:

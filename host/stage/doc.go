@@ -20,7 +20,7 @@
 //
 // A change is a difference between the host and the tree, whatever the order of
 // operations was. A file that was made and then removed is no change, nor is a file
-// that was overwritten with the bytes it had. A temporary file that was renamed
+// that a guest has overwritten with the bytes it had. A temporary file that was renamed
 // over another file is a modification of the other file.
 //
 // To change a little of a large file costs a little, on every file system. A commit writes the
@@ -37,14 +37,15 @@
 //
 // A commit has four phases. First it compares everything that was changed, replaced or removed
 // with the present state of the host: by identity, size, mode and the times of modification
-// and of change, and by content if a file was read and has at most 4 MiB. Second it writes new
+// and of change, and by content if a file was read and has at most 4 MiB. Only the identity of
+// a directory counts, and of a file that only moves or gets other times. Second it writes new
 // files under temporary names beside their targets. Third it exchanges names, in directories
 // that it holds open. Last it removes what was replaced. Until the last phase it can put
 // everything back, with one exception: a file that others have changed after the commit put it
-// in place stays as it is, and the original stays under a temporary name, which the error
-// gives. A process that is killed in the middle leaves a journal in the area. The next
-// [NewArea] reads the journal and puts the steps back or, if all were done, tidies up. A crash
-// of the system can leave files named .stockade-*.tmp.
+// in place stays as it is, and the original stays under another name, which the error gives. A
+// process that is killed in the middle leaves a journal in the area. The next [NewArea] reads
+// the journal and puts the steps back or, if all were done, tidies up. A crash of the system
+// can leave files named .stockade-*.tmp.
 //
 // Directories of an overlay get their modes last, because a mode may take away our right to
 // make something in the directory. If a directory of our own does not let us change its
@@ -52,12 +53,12 @@
 // of a directory that we cannot look into cannot be compared, so a change of them is refused.
 // A file that we cannot read counts as modified once it was written, whatever its content is.
 //
-// A file or directory that moves to a free name does so in one step. A symbolic link that is
-// moved, by itself or with its directory, keeps its text, and may lead outside of the tree
-// from its new place. Owner and mode are kept, and the mode belongs to the name: a file that
-// takes the place of another has the mode of the other until it leaves that place. On Linux a
-// modified file also keeps its ACLs and extended attributes, as far as the host permits. A
-// modified file becomes another inode.
+// A file or directory that moves to a free name usually does so in one step. A symbolic link
+// that is moved, by itself or with its directory, keeps its text, and may lead outside of the
+// tree from its new place. Owner and mode are kept, and the mode belongs to the name: a file
+// that takes the place of another has the mode of the other until it leaves that place. On
+// Linux a modified file also keeps its ACLs and extended attributes, as far as the host
+// permits. A modified file becomes another inode.
 //
 // # Errors
 //
@@ -69,8 +70,8 @@
 //	ENOSPC        a limit of [Options] is reached, or the nodes that were made or
 //	              moved are too many or have too long names
 //	ENAMETOOLONG  a part of a name has more than 255 bytes, or a node would be made
-//	              or moved more than 256 directories deep, or to a place where its
-//	              name or a name below it has more than 4096 bytes on the host
+//	              or moved so that it or a node below it is more than 256 levels
+//	              deep, or has a path of more than 4096 bytes on the host
 //	EXDEV         a rename from one device to another
 //	os.ErrClosed  the set has ended
 package stage

@@ -17,8 +17,9 @@ type File struct {
 }
 
 // OpenFile opens a regular file with the flags of [os.OpenFile], and returns its state. A file
-// with several hard links is EACCES if the flags allow a change. O_CREATE, O_EXCL and O_APPEND
-// have no other effect. The caller must Release and Close the file.
+// with several hard links is EACCES if the flags allow a change. O_CREATE and O_APPEND have no
+// other effect, and O_EXCL has none. The File itself does not refuse a read or write that the
+// flags exclude. The caller must Release and Close the file.
 func (tree *Tree) OpenFile(n *Node, flag int) (*File, Info, error) {
 	access := flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)
 	change := access != os.O_RDONLY || flag&(os.O_CREATE|os.O_TRUNC|os.O_APPEND) != 0
@@ -150,7 +151,7 @@ func (f *File) Release() {
 	}
 }
 
-// Close closes the file, also while it is in use. Later operations fail with [os.ErrClosed].
+// Close closes the file, also while in use. Later reads and writes fail with [os.ErrClosed].
 func (f *File) Close() error {
 	f.closed.Store(true)
 	if f.base == nil {

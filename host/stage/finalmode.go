@@ -30,8 +30,8 @@ type finalMode struct {
 
 func (m *finalMode) identity() identity { return identityOf(m.n.origin.info, false) }
 
-// unlock sets c.finalModes. It adds ownerRights to the directories of overlays that lack them:
-// the command has changed entries there, so it must have done the same.
+// unlock sets c.finalModes. It adds ownerRights to the open directories of overlays that lack
+// them: the command has changed entries there, so it must have done the same.
 func (c *commit) unlock() error {
 	trees, unlock := map[*Node]*Tree{}, map[*Node]bool{}
 	for n, h := range c.dirs {

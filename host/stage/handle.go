@@ -11,10 +11,10 @@ import (
 )
 
 // handle is an open directory of the host. It follows the directory when it is moved. It has
-// only one descriptor, because a commit keeps all directories open that it touches.
+// only one descriptor, because a commit keeps most directories open that it touches.
 type handle struct {
 	c    *commit
-	node *Node // nil for a directory outside of all trees
+	node *Node // nil for a directory of a layer, and where root and path are enough
 	tree *Tree
 	root rootedfs.Root // nil after close
 	path string        // path on the host when it was opened
@@ -43,7 +43,7 @@ func (h *handle) currentPath() string {
 	return h.c.currentPath(h.tree, h.node)
 }
 
-// currentPath returns the present path on the host of the origin of a node.
+// currentPath returns the present path of a directory of the host, or of one that was made.
 func (c *commit) currentPath(tree *Tree, n *Node) string {
 	if at, ok := c.movedTo[n]; ok {
 		return filepath.Join(at.dir.currentPath(), at.name)
@@ -61,7 +61,7 @@ func (h *handle) close() {
 	}
 }
 
-// reopen opens a directory again that the commit has made and closed. done closes it.
+// reopen opens a directory again if the commit has made and closed it. done closes it then.
 func (h *handle) reopen() (_ rootedfs.Root, done func(), _ error) {
 	if h.root != nil {
 		return h.root, func() {}, nil
@@ -108,8 +108,9 @@ func (h *handle) withFile(do func(*os.File) error) error {
 	return errors.Join(do(file), file.Close())
 }
 
-// dir returns a handle of a directory of the host, open until the commit ends. The error wraps
-// [policy.ErrChanged] if the directory is not at the place where the call has found it.
+// dir returns a handle of a directory, open until the commit ends. A new directory must be
+// prepared. For one of the host, the error wraps [policy.ErrChanged] if it is not at the place
+// where the call has found it.
 func (c *commit) dir(tree *Tree, n *Node) (*handle, error) {
 	if h := c.dirs[n]; h != nil {
 		return h, nil

@@ -20,11 +20,12 @@ const journalName = "journal"
 
 // journal is the file by which a later process can finish a commit that was killed. It has a
 // line of JSON for each step, written before the step is done, and at the end a line with done
-// when all steps are done. It is not synchronized: data that a process has written outlives the
-// process. After a crash of the system the last lines may be missing.
+// when all steps are done. To make a directory with its entries is one step. The journal is not
+// synchronized: data that a process has written outlives the process. After a crash of the
+// system the last lines may be missing.
 type journal struct {
 	set  *Set
-	file *os.File // nil before the first line
+	file *os.File // nil before the first line and after the end
 }
 
 // journalLine is a line of the journal: a step, the end of all steps (Done), or a step that
@@ -173,7 +174,7 @@ func finish(name string, before func() error) (left []string, err error) {
 }
 
 // finish undoes a step, unless it was not done or was undone already. If done is set, it
-// instead removes the file that the step has replaced, or sets the final mode.
+// instead removes the file that the step has replaced or removed, or sets the final mode.
 func (l journalLine) finish(done bool) error {
 	s := &step{op: l.Op, toIdentity: l.ToIdentity, fromIdentity: l.FromIdentity, mode: l.Mode, atim: l.Accessed, mtim: l.Modified, removeAtEnd: l.RemoveAtEnd}
 	var err error

@@ -19,7 +19,7 @@ type Layer struct {
 	hostInfo  os.FileInfo // state of Host when the layer was made
 	canRename bool        // files can be renamed from Upper to Host
 
-	upper, trash *handle // of Upper, and of the directory for removed files; nil before the first commit
+	upper, trash *handle // of Upper, and of the directory for removed files; nil until a commit needs them
 }
 
 // NewLayer makes a layer for a directory of the host. Upper gets the mode of the directory
@@ -72,7 +72,8 @@ func (l *Layer) Drop() {
 	l.area.discard(l.dir)
 }
 
-// upper is the file of a node in the upper layer of an overlay.
+// upper is the file of a node in the upper layer of an overlay, or a link of [Tree.Symlink],
+// which has only target and times.
 type upper struct {
 	layer    *Layer
 	rel      string // path in Layer.Upper

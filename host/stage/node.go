@@ -20,7 +20,7 @@ type Node struct {
 	mode   fs.FileMode
 	origin *origin // nil if the node was made in the tree
 	gone   bool    // the node was removed, or replaced by another node
-	pinned bool    // the tree keeps the node, whatever the host does
+	pinned bool    // see pin
 
 	// Of a directory: children holds the known entries in the tree. displaced holds nodes that
 	// the host has in the directory and the tree does not: they were moved or removed. Its
@@ -30,13 +30,13 @@ type Node struct {
 	levelsBelow, bytesBelow int   // of a directory: upper bounds of levels, and of bytes of a path, below it
 	cost                    int64 // bytes that the node has reserved of Set.treeBytes
 
-	data  *content // the written content of a file; nil: that of the host
-	upper *upper   // its file in an overlay; nil: none was written there
-	opens int      // number of open Files that were not released
+	data  *content // the written content of a file; nil: that of upper or of the host
+	upper *upper   // its file in an overlay, or a link that Symlink made; nil: neither
+	opens int      // number of Files of OpenFile that were not released
 
 	createMode    fs.FileMode // first mode of a node that was made in the tree
 	serial        uint64      // see Serial
-	times         *stamps     // nil: the times of the host
+	times         *stamps     // nil: the times of the host, or of upper for a node that was made
 	modeSet       bool        // a commit sets exactly mode, without the umask; false: an old file keeps its mode
 	ownerFrom     os.FileInfo // file that lends its owner to this one in a commit; nil: the owner stays
 	stale         bool        // the call has read another file that the host had under this name before
@@ -51,17 +51,17 @@ type origin struct {
 	name string
 	info os.FileInfo // state when it was first opened or changed; until then of the last lookup
 
-	rolledBack bool // a commit has changed the file and undone the change
+	rolledBack bool // a commit may have changed the file, and has undone the change
 }
 
 // stamps are the times of a node, in nanoseconds since 1970.
 type stamps struct {
 	atim, mtim, ctim int64
-	setAtim, setMtim bool // somebody has set the time on purpose, so a commit sets it
+	setAtim, setMtim bool // a commit sets the time: it was set on purpose, or belongs to an overlay's file
 }
 
-// Info implements [os.FileInfo] for a node. Live is the present state of its origin on the
-// host; nil if there is none.
+// Info implements [os.FileInfo] for a node. Live is the state of its origin on the host; nil if
+// it has none.
 type Info struct {
 	Node *Node
 	Live os.FileInfo
@@ -89,7 +89,7 @@ func (i Info) Size() int64 {
 	return 0
 }
 
-// Stat returns the facts about a node. Dev and Ino are zero if the host does not have it.
+// Stat returns the facts about a node. Dev and Ino are zero if Live is nil.
 func (i Info) Stat() rootedfs.Stat {
 	st := rootedfs.Stat{Nlink: 1}
 	if i.Live != nil {
@@ -118,7 +118,7 @@ func (n *Node) Origin() os.FileInfo {
 	return n.origin.info
 }
 
-// OriginPath returns the path of the host's file, relative to the top; empty if there is none.
+// OriginPath returns the path of the origin, with slashes and relative to the top; empty: none.
 func (n *Node) OriginPath() string {
 	if n.origin == nil {
 		return ""
@@ -126,7 +126,7 @@ func (n *Node) OriginPath() string {
 	return n.origin.path()
 }
 
-// Serial returns the number, from 1 on, of a node that was made in the tree; zero for others.
+// Serial returns the number, from 1 on in each tree, of a node that was made; zero for others.
 func (n *Node) Serial() uint64 { return n.serial }
 
 // Same reports whether two nodes are the same file or directory, maybe under two names.
@@ -171,12 +171,14 @@ func (n *Node) atOrigin() bool {
 	return o != nil && !n.gone && n.parent == o.dir && n.name == o.name
 }
 
-// dirty reports whether a node has staged changes of its own; those of entries do not count.
+// dirty reports whether a node was made, written by a guest, moved or removed, or its times or
+// mode were changed. A change of its entries changes the times of a directory.
 func (n *Node) dirty() bool {
 	return n.origin == nil || n.data != nil || n.times != nil || n.modeSet || !n.atOrigin()
 }
 
-// pin makes the tree keep the node and all directories above.
+// pin makes the tree keep the node and all directories above, with the state that the host had
+// last. A file that was only read still gives way to a new one of the host, see [Cursor.Child].
 func (n *Node) pin() {
 	for ; n != nil && !n.pinned; n = n.parent {
 		n.pinned = true

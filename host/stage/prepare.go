@@ -15,7 +15,7 @@ func tempName() string { return tempPrefix + rand.Text() + ".tmp" }
 
 const tempPrefix = ".stockade-"
 
-// fresh reports whether the host gets a new file or directory for the node, and no moved one.
+// fresh reports whether a node was made in the tree, or a guest or an overlay has written it.
 func (n *Node) fresh() bool { return n.origin == nil || n.data != nil || n.upper != nil }
 
 // prepare makes everything new under a temporary name, in the directory where it belongs.

@@ -36,8 +36,8 @@ func (tree *Tree) Find(rel string) (dir, n *Node, err error) {
 	return dir, n, err
 }
 
-// Put makes a regular file with this content. replaced is the file that has the name so far,
-// whose owner the new file gets; nil if the name is free.
+// Put makes a regular file with this content and exactly these permissions. replaced is the
+// node that has the name so far, whose owner the new file gets; nil if the name is free.
 func (tree *Tree) Put(dir *Node, name string, replaced *Node, perm fs.FileMode, data []byte) error {
 	if replaced != nil {
 		if err := tree.Remove(replaced); err != nil {

@@ -17,15 +17,15 @@ import (
 // Options configures the place for the content of a set. Zero values are defaults.
 type Options struct {
 	// Dir is the absolute, clean path of an existing directory, in which the set makes a
-	// private one for content that does not fit in memory, see [Set.Dir]. Empty: there is only
-	// memory.
+	// private one for content that does not fit in memory, and for the journal of a commit, see
+	// [Set.Dir]. Empty: there is only memory, and no journal.
 	Dir string
-	// MemoryBytes limits the content in memory. More goes to a file in Dir, or is ENOSPC
-	// without Dir. Default 1 MiB, or 64 MiB without Dir; a negative value is an error. In
-	// memory and in the file together there may be 4 GiB, counted in blocks of 4 KiB; more is
-	// ENOSPC.
+	// MemoryBytes limits the content in memory. With more, all of it moves to a file in Dir;
+	// without Dir more is ENOSPC. Default 1 MiB, or 64 MiB without Dir; a negative value is an
+	// error. There may be 4 GiB in the end, counted in blocks of 4 KiB; more is ENOSPC.
 	MemoryBytes int64
-	// Budget is a limit that sets share; a change beyond it is ENOSPC. Nil: no limit.
+	// Budget is a limit that sets share. Beyond its memory, content moves to Dir if there is
+	// one; any other change beyond it is ENOSPC. Nil: no limit.
 	Budget *Budget
 }
 
@@ -35,12 +35,12 @@ type Options struct {
 type Set struct {
 	// Fixed at creation.
 	dir    string   // path of the private directory; empty: none
-	root   *os.Root // the private directory; no name in it comes from a call
+	root   *os.Root // the private directory, or nil; no name in it comes from a call
 	umask  fs.FileMode
 	arena  *arena
 	budget *Budget
 
-	stepHook   func(op, path string) error // for tests: runs before each step of a commit
+	stepHook   func(op, path string) error // for tests: runs before and after each step of a commit
 	noExchange bool                        // for tests: the host cannot exchange names
 
 	trees             []*Tree
@@ -54,7 +54,7 @@ type Set struct {
 	sawUnapproved  bool              // see SawUnapproved
 
 	ended      atomic.Bool     // see Ended
-	mu         sync.Mutex      // held by Changes, Commit and Drop
+	mu         sync.Mutex      // held by Changes, Commit, Drop and other methods of Set
 	err        error           // the result of a commit that has made all changes
 	lastListed map[change]bool // result of the latest Changes; nil before the first
 	done       bool            // a commit has made all changes
@@ -126,7 +126,7 @@ func (s *Set) probe() error {
 }
 
 // umaskIn returns the umask of the process. It makes a file in dir and looks at its mode,
-// because this is the only way to learn the umask without changing it.
+// because no other way without a change of the umask works on all hosts.
 func umaskIn(dir string) (fs.FileMode, error) {
 	name := filepath.Join(dir, "umask")
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.ModePerm)
@@ -163,9 +163,9 @@ func (s *Set) Failure() error { return s.failure }
 // overlays. No commit makes such files.
 func (s *Set) Skipped() []string { return s.skipped }
 
-// DroppedAttributes returns the paths of files and directories whose extended attributes or
-// ACLs a command has set in an overlay. No commit keeps these settings, because no change
-// would show them.
+// DroppedAttributes returns the host's paths of files and directories whose extended attributes
+// or ACLs a command has set or removed in an overlay. No commit makes these changes, because
+// [Set.Changes] does not show them.
 func (s *Set) DroppedAttributes() []string { return s.droppedAttributes }
 
 // Ended reports whether Commit or Drop has ended the set. The trees cannot be used then.
@@ -196,8 +196,8 @@ func (s *Set) drop() error {
 	return errors.Join(errs...)
 }
 
-// Fail marks a set whose changes are not known or not complete. From then on Changes and
-// Commit only return err.
+// Fail marks a set whose changes are not known or not complete. From then on, until the set
+// ends, Changes and Commit only return err.
 func (s *Set) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +255,7 @@ func (s *Set) releaseTrees() (err error) {
 type digest [sha256.Size]byte
 
 // maxDigest limits the bytes of a file whose content a commit compares. Larger files are
-// recognized by identity, size and times.
+// recognized by identity, size, mode and times.
 const maxDigest = 4 << 20
 
 // digest returns the digest of file, the origin of n; nil if n was never opened for reading or

@@ -21,7 +21,7 @@ type Tree struct {
 	top        *Node
 	layer      *Layer             // layer of the overlay through which the directory is changed; nil: none
 	lastSerial uint64             // see Node.Serial
-	displaced  map[*Node]struct{} // all nodes of the host that were moved or removed
+	displaced  map[*Node]struct{} // all nodes with an origin that are not atOrigin
 }
 
 // Add makes a directory of the host a tree of the set. root is open on the directory and stays
@@ -84,9 +84,9 @@ func (tree *Tree) Create(dir *Node, name string, mode fs.FileMode) (*Node, error
 }
 
 // Rename moves n to a name in dir. replaced is the node that has the name so far; nil if the
-// name is free. A directory can only replace an empty directory, and a file cannot replace a
-// directory. A regular file that replaces another one has the mode and the owner of the other
-// file until it leaves the place.
+// name is free. A replaced directory must be empty. The caller checks that only a directory
+// replaces a directory, and only a file a file. A regular file that replaces another one has
+// the mode and the owner of the other file until it leaves the place.
 func (tree *Tree) Rename(n, dir *Node, name string, replaced *Node) error {
 	if replaced != nil && replaced.mode.IsDir() {
 		if err := tree.checkEmpty(replaced); err != nil {
@@ -187,7 +187,7 @@ func (tree *Tree) OpenDir(n *Node) (*os.File, os.FileInfo, error) {
 	return dir, fi, err
 }
 
-// OpenRoot opens a directory of the host for lookups.
+// OpenRoot opens a directory of the host for lookups. n must have an origin.
 func (tree *Tree) OpenRoot(n *Node) (rootedfs.Root, error) {
 	cur := tree.Cursor()
 	defer cur.Close()
@@ -203,7 +203,7 @@ func (tree *Tree) open(n *Node) (*os.File, os.FileInfo, error) {
 	return cur.open(n)
 }
 
-// refuseHardLinks returns EACCES for a file that has several hard links.
+// refuseHardLinks returns EACCES for a regular file of the host that has several hard links.
 func (tree *Tree) refuseHardLinks(n *Node) error {
 	if n.origin == nil || !n.mode.IsRegular() {
 		return nil

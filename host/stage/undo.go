@@ -33,7 +33,7 @@ type step struct {
 	mode         fs.FileMode // the mode before the step; for opFinalMode the mode at the end
 	atim         int64       // the times before the step, in nanoseconds since 1970
 	mtim         int64
-	// removeAtEnd is set if the step leaves a file under a temporary name for tidy to remove.
+	// removeAtEnd is set if the step leaves a replaced or removed file to remove at the end.
 	removeAtEnd bool
 }
 

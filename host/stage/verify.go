@@ -108,8 +108,9 @@ func (c *commit) lstat(tree *Tree, n *Node) (os.FileInfo, error) {
 	return cur.root.Lstat(n.origin.name)
 }
 
-// difference describes how a file differs from its earlier state; empty: not at all. If
-// identityOnly is set, it only compares which file it is.
+// difference describes how a file differs from its earlier state in identity, size, time of
+// modification or mode; empty: in none of them. If identityOnly is set, or the file is not
+// regular, it only compares which file it is.
 func difference(fi, was os.FileInfo, identityOnly bool) string {
 	switch {
 	case !rootedfs.SameFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
@@ -199,9 +200,9 @@ func (c *commit) isPrepared(h *handle, name string) bool {
 	return false
 }
 
-// recheck checks the places of all open directories: each must be at the place where it was
-// found, or to which the commit has moved it. Otherwise somebody has moved it meanwhile, and
-// the changes were made in the wrong place.
+// recheck checks the places of all open directories that stay: each must be where it was found,
+// or where the commit has moved it. Otherwise somebody has moved it meanwhile, and the changes
+// were made in the wrong place.
 func (c *commit) recheck() error {
 	for n, h := range c.dirs {
 		if n.gone {

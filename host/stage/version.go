@@ -122,8 +122,8 @@ func sameContent(ctx context.Context, a, b *tool.Version) (bool, error) {
 	return true, nil
 }
 
-// sameBlocks is sameContent for a node and its origin. It reads only the blocks that were
-// written, because no others can differ.
+// sameBlocks reports whether a written node has the content of its origin. If only blocks that
+// were written can differ, it reads no others.
 func (tree *Tree) sameBlocks(ctx context.Context, n *Node) (bool, error) {
 	c := n.data
 	if c.size != n.origin.info.Size() {
