@@ -6,8 +6,8 @@
 // are mounted read-only. Closed are files that no tool may change, and files that other tools
 // change after a question, which a running command cannot ask. [Snapshot.Changes] walks again
 // and returns the created, changed and removed files. [Snapshot.Restore] removes new closed
-// files and, at a tier that cannot mount, restores changed ones, whose content
-// [Snapshot.SaveContent] has saved before.
+// files and restores changed closed links. At a tier that cannot mount it also restores changed
+// closed files, whose content [Snapshot.SaveContent] has saved before.
 //
 // Scan and Changes open no files, follow no links, and skip masked directories. They walk
 // other file systems that are mounted below, except for those of the kernel, such as /proc.

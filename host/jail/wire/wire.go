@@ -2,9 +2,9 @@
 //
 // They share a stream socket. A message consists of its length, four bytes in big-endian
 // order, and a value of this package as JSON; descriptors travel with its first byte. The
-// jail sends a [World], and the helper answers [Ready] when it has built the world. Then the
-// jail sends a [Command], and the helper answers [Started], and [Ended] when all processes of
-// the command have ended. The end of the stream ends everything.
+// jail sends a [World], and the helper answers [Ready] when it has built the world or failed.
+// Then the jail sends a [Command], and the helper answers [Started], and [Ended] when all
+// processes of the command have ended. The end of the stream ends everything.
 package wire
 
 // MaxMessage limits the bytes of a message; a receiver refuses more.
