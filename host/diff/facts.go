@@ -20,8 +20,7 @@ type (
 	hash string // hash of an object, or the text of a reference that has no hash
 	ref  string // full name of a reference
 
-	// textList is a list of texts. If space is short, the texts after the first limit ones are
-	// only counted.
+	// textList is a list of texts. If space is short, those after the first limit are counted.
 	textList struct {
 		texts  []string
 		limit  int

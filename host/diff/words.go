@@ -97,8 +97,7 @@ func (s *Set) summaryLines(limit int, all bool) []SummaryLine {
 	return slices.Concat(careful, other, s.unshownLines(), plain)
 }
 
-// maxLosses limits the facts about losses with a line each; the others share the last line of
-// their repository.
+// maxLosses limits the losses of a repository with a line each; the others share its last line.
 const maxLosses = 8
 
 // repositoryLines returns the lines about one repository: first unknown losses, then known
@@ -336,9 +335,8 @@ func (h Hunk) unified(out *strings.Builder) {
 
 var hunkStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`) })
 
-// ParseUnified splits a text of [Unified] into lines, without the headers of the file and of
-// hunks. Op is 0 for lines that are not of a file: notes, NoEnd, and the end of a diff that was
-// cut.
+// ParseUnified splits a text of [Unified] into lines, without the headers of file and hunks. Op
+// is 0 for lines that are not of a file: notes, NoEnd, and the end of a diff that was cut.
 func ParseUnified(unified string) (lines []Line) {
 	was, is := 0, 0
 	for text := range strings.SplitSeq(strings.TrimRight(unified, "\n"), "\n") {

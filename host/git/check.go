@@ -534,9 +534,8 @@ func (d *dir) compare(in, name string, e entry) {
 	d.found.Mismatches = append(d.found.Mismatches, h)
 }
 
-// equal reports whether a file of the worktree is equal to an entry; false: v is nil, or e is
-// a submodule. ends is set if they differ only in line ends, CRLF in the worktree and LF in
-// the entry. That counts as equal.
+// equal reports whether a file of the worktree, or nil, is equal to an entry. If they differ
+// only in line ends, CRLF in the worktree and LF in the entry, both equal and ends are set.
 func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	size := d.store.hashSize
 	switch link := e.mode&format.ModeType == format.ModeLink; {

@@ -158,8 +158,7 @@ type file struct {
 	size int64
 }
 
-// open opens a regular file for reads at any offset. For any other file, or nil, it returns
-// fs.ErrNotExist.
+// open opens a regular file for reads at any offset. Without one it returns fs.ErrNotExist.
 func open(v *tool.Version) (*file, error) {
 	if !regular(v) {
 		return nil, fs.ErrNotExist

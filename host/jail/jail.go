@@ -87,7 +87,7 @@ var CacheNames = []string{"go", "npm", "cargo", "pip"}
 
 // Proxy connects a command to hosts. Package egress implements it.
 type Proxy interface {
-	// ServeProxy serves the listener, with the rights of the grant, until it is closed.
+	// ServeProxy serves the listener, with the rights of the grant, until l is closed or ctx ends.
 	ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error
 }
 

@@ -34,8 +34,7 @@ func bestTierBlocked() bool {
 	return !HasHelper() || namespaceCause() != ""
 }
 
-// findTier tries the mechanisms, the best first, and returns the first that works, or else
-// the zero mechanism.
+// findTier tries the mechanisms, best first, and returns the first that works; zero: none does.
 func (j *Jail) findTier() (Tiers, mechanism) {
 	var t Tiers
 	if _, err := helperImage(); err != nil {

@@ -178,8 +178,8 @@ func TreeEntry(data []byte, hashSize int) (name []byte, mode uint32, id, rest []
 }
 
 // IsRef reports whether a name of at most [MaxName] bytes keeps to the rules for references in
-// git-check-ref-format(1); it may have one level, such as HEAD. Such a name never leads out of
-// the git directory.
+// git-check-ref-format(1); it may have one level, such as HEAD or @. Such a name never leads
+// out of the git directory.
 func IsRef(name string) bool {
 	if len(name) > MaxName || strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
 		return false

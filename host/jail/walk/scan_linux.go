@@ -249,8 +249,7 @@ func (w *walker) walkRoot(r Root) error {
 	return nil
 }
 
-// descend walks into the directory of an entry, unless it is to be skipped; it does nothing
-// for other entries.
+// descend walks into an entry if it is a directory that is not skipped.
 func (w *walker) descend(f *frame, at int32) error {
 	e := &w.entries[at]
 	if e.kind != unix.DT_DIR {
