@@ -36,8 +36,9 @@ func spend(left *int64, n int64) bool {
 }
 
 // DetectRenames replaces the removal of a file and the creation of another one by one rename
-// if both have the same content, or share more than half of their lines. Files beyond a limit
-// stay two changes. It reads nothing after the end of ctx.
+// if both have the same content. If few small ones remain, it also joins texts in which more
+// than half of the bytes are in equal lines. Empty files, new hard links, and files beyond a
+// limit stay two changes. It reads nothing after the end of ctx.
 func DetectRenames(ctx context.Context, changes []tool.Change) []tool.Change {
 	gone := map[int64][]int{} // by size
 	movers := 0

@@ -11,7 +11,7 @@ import (
 
 const windows1252 = "Windows-1252"
 
-// encodingNames holds the names of encodings for people; plain UTF-8 has no name.
+// encodingNames holds names of encodings for people, in place of those of package charset.
 var encodingNames = map[charset.Form]string{
 	charset.UTF16LE: "UTF-16, little-endian", charset.UTF16BE: "UTF-16, big-endian", charset.Windows1252: windows1252,
 }
@@ -37,8 +37,9 @@ func decodeText(data []byte, told string) (text, encoding string, ok bool) {
 	return string(raw), encoding, true
 }
 
-// hiddenShellChars returns characters of ASCII that a shell would see in the bytes of a file,
-// but that are not in its text: some encodings use them for parts of other characters.
+// hiddenShellChars returns those of ` | \ that a shell would see in the bytes of a file, but
+// that are not in its text: some encodings use them for parts of other characters. Data with a
+// zero byte hides none.
 func hiddenShellChars(data []byte, text string) (out string) {
 	for _, c := range []string{"`", "|", `\`} {
 		if bytes.IndexByte(data, 0) < 0 && bytes.Count(data, []byte(c)) > strings.Count(text, c) {

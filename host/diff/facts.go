@@ -20,7 +20,7 @@ type (
 	hash string // hash of an object, or the text of a reference that has no hash
 	ref  string // full name of a reference
 
-	// textList is a list of texts. If space is short, only the first limit texts are shown.
+	// textList is a list of texts. If space is short, those after the first limit are counted.
 	textList struct {
 		texts  []string
 		limit  int
@@ -42,11 +42,11 @@ func quoteList(texts ...string) textList { return textList{texts, maxFiles, true
 type loss int
 
 const (
-	lossUnknown   loss = iota - 1 // something was not examined: an answer holds for this call only
+	lossUnknown   loss = iota - 1 // something was not examined or named: an answer holds for this call only
 	lossObjects                   // objects or stashes are lost
 	lossCommits                   // no reference leads to some commits any more
 	lossReference                 // a reference is removed
-	lossNone                      // nothing is lost
+	lossNone                      // none of these is lost
 )
 
 // fact returns a fact in words. If all is set, everything is shown; otherwise cut reports

@@ -102,7 +102,7 @@ func (r *repository) say(in string, loss loss, parts ...any) {
 	r.facts = append(r.facts, fact{loss, parts})
 }
 
-// maxFacts limits the facts about one repository. Beyond it, its changes become entries.
+// maxFacts limits the facts about changes in one repository; further changes become entries.
 const maxFacts = 200
 
 // collectFacts collects the facts of a repository. It returns the changes that the facts do

@@ -72,7 +72,7 @@ type Entry struct {
 	Commit  string      // for CareHeldByGit: hash of the commit; empty: the index
 	Files   int         // number of new, changed or removed files
 	Dirs    int         // number of directories
-	Bytes   int64       // bytes of these files after the change; of removed files before
+	Bytes   int64       // bytes of these files after the change; of removed ones before; for CareHeldByGit 0
 	Members []int       // indexes of the changes, for [Set.At]
 	Places  []Place     // for FormSeveral: the directories of the changes
 	From    []Place     // for FormSeveral: the old directories of moved files
@@ -240,15 +240,16 @@ func movedFrom(c tool.Change) string {
 	return ""
 }
 
-// minGroup is the lowest number of changes that may be shown as one entry.
+// minGroup is the lowest number of files of a directory that become one entry. With at least
+// as many changes in all, a new or removed directory becomes one entry with its content.
 const minGroup = 12
 
 // minTimes is minGroup for files whose times alone change.
 const minTimes = 3
 
-// grouped returns the entries of changes. It makes one entry for all changes below a new or
-// removed directory, and for files of one kind in one directory, if there are many. The
-// changes must be sorted as a tree.
+// grouped returns the entries of changes. If there are many, it makes one entry for a new or
+// removed directory with all below it that has no other care, and one for files of one
+// kind in one directory. The changes must be sorted as a tree.
 func grouped(changes []tool.Change, care func(tool.Change) Care) []Entry {
 	var all []Entry
 	tree := -1 // the index of the last new or removed directory
@@ -605,8 +606,9 @@ func (s *Set) HidesSecrets() bool {
 
 // Unified returns at most 64 KiB of the change of one text file in unified format, and the
 // numbers of all added and removed lines. dir is as in [New]. The text is empty if the file is
-// not text, or has more than 128 KiB before or after, or if secret reports true for either
-// version: a diff may show some lines of a longer secret, which nobody could detect there.
+// not text, or has more than 128 KiB before or after; then the numbers are 0. It is also empty
+// if secret reports true for either version: a diff may show some lines of a longer secret,
+// which nobody could detect there.
 func Unified(c tool.Change, dir string, secret func(text []byte) bool) (text string, added, removed int) {
 	before, after, err := readBoth(c, maxText)
 	if err != nil {

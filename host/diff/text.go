@@ -35,23 +35,24 @@ type Hunk struct {
 
 // Run is consecutive lines of one kind.
 type Run struct {
-	Op   byte // '-' for removed lines, '+' for added ones, ' ' for unchanged ones
-	Text string
+	Op   byte   // '-' for removed lines, '+' for added ones, ' ' for unchanged ones
+	Text string // the lines, with their newlines
 }
 
 // Line is one or several equal lines in a row.
 type Line struct {
-	Op     byte
-	Number int // number of the first line: of a removed line in the old file, of others in the new one
-	Text   string
-	NoEnd  bool // it is the last line of a file, without a newline at its end
-	Count  int  // number of equal lines
+	Op     byte   // as in Run; 0: no line of a file, see [ParseUnified]
+	Number int    // number of the first line: of a removed line in the old file, of others in the new one
+	Text   string // without a newline
+	NoEnd  bool   // it is the last line of a file, without a newline at its end
+	Count  int    // number of equal lines
 }
 
 // content is a text as UTF-8, with the results of [decodeText] and [hiddenShellChars].
 type content struct{ text, encoding, shellChars string }
 
-// fitsEncodingOf reports whether c has only ASCII, and so fits the encoding of other, too.
+// fitsEncodingOf reports whether c is empty, or has only ASCII and so fits the encoding of
+// other, which is Windows-1252.
 func (c content) fitsEncodingOf(other content) bool {
 	ascii := strings.IndexFunc(c.text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 	return c == content{} || c.encoding == "" && ascii && other.encoding == windows1252

@@ -49,8 +49,8 @@ func (s *Set) String() string {
 	return out.String()
 }
 
-// Summary describes changes in about limit lines at most. The last line may count changes that
-// are left out.
+// Summary describes changes in about limit lines at most. A line may stand for many changes,
+// which it only counts.
 func Summary(ctx context.Context, changes []tool.Change, dir string, limit int, dirs ...*git.Dir) (lines []string) {
 	for _, t := range group(ctx, changes, dir, nil, dirs...).SummaryLines(limit) {
 		lines = append(lines, t.Words)
@@ -62,7 +62,7 @@ func Summary(ctx context.Context, changes []tool.Change, dir string, limit int, 
 type SummaryLine struct {
 	Words     string
 	NotShown  bool // the line reports something, maybe new, that is not shown
-	Shortened bool // [Set.AllLines] names more than this line does
+	Shortened bool // facts of git in the line are only counted; [Set.AllLines] names them
 	Entry          // without members if the line is about no entry
 }
 
@@ -74,7 +74,8 @@ func (t SummaryLine) IsSingle() bool { return len(t.Members) > 0 && t.Form == Fo
 // entries.
 func (s *Set) SummaryLines(limit int) []SummaryLine { return s.summaryLines(limit, false) }
 
-// AllLines returns lines for all entries, with all names that [Set.SummaryLines] counts.
+// AllLines returns lines like [Set.SummaryLines], but one for each entry, and with all names in
+// facts of git.
 func (s *Set) AllLines() []SummaryLine { return s.summaryLines(len(s.Entries), true) }
 
 func (s *Set) summaryLines(limit int, all bool) []SummaryLine {
@@ -96,7 +97,7 @@ func (s *Set) summaryLines(limit int, all bool) []SummaryLine {
 	return slices.Concat(careful, other, s.unshownLines(), plain)
 }
 
-// maxLosses limits the facts about losses with a line each; the others share the last line.
+// maxLosses limits the losses of a repository with a line each; the others share its last line.
 const maxLosses = 8
 
 // repositoryLines returns the lines about one repository: first unknown losses, then known
@@ -204,7 +205,7 @@ func (s *Set) words(e Entry) string {
 // Headline describes the change with an index in one line.
 func (s *Set) Headline(i int) string { return s.words(s.single(i)) }
 
-// cares holds the words for one and for several changes of a care.
+// cares holds the words for one and for several changes of a care, except for CareRemoved.
 var cares = map[Care][2]string{
 	CarePlain:      {"other change", "other changes"},
 	CareMoved:      {"file moved to another directory", "files moved to another directory"},
@@ -277,11 +278,12 @@ func (s *Set) describeFile(c tool.Change) string {
 	return words
 }
 
-// NoEnd marks a line that does not end in a newline.
+// NoEnd is the line after a line that does not end in a newline.
 const NoEnd = `\ No newline at end of file`
 
 // unified returns a difference in unified format. Notes about the whole file follow the file
-// names. Each is a line that begins with a backslash, like NoEnd.
+// names. Each is a line that begins with a backslash, like NoEnd. If no line differs, it
+// returns the name with the first note; empty: there is no note either.
 func (s *Set) unified(t *Text) string {
 	name := s.name(t.Change.Path)
 	if len(t.Hunks) == 0 {
@@ -333,8 +335,8 @@ func (h Hunk) unified(out *strings.Builder) {
 
 var hunkStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`) })
 
-// ParseUnified splits a text of [Unified] into lines. Op is 0 for lines that are not of a
-// file: notes, NoEnd, and the end of a diff that was cut.
+// ParseUnified splits a text of [Unified] into lines, without the headers of file and hunks. Op
+// is 0 for lines that are not of a file: notes, NoEnd, and the end of a diff that was cut.
 func ParseUnified(unified string) (lines []Line) {
 	was, is := 0, 0
 	for text := range strings.SplitSeq(strings.TrimRight(unified, "\n"), "\n") {
@@ -414,8 +416,9 @@ func clip(s string) string {
 	return s[:n] + "..."
 }
 
-// sizeAndMode returns the sizes of a file, and its mode in these cases: the mode changes, a
-// new file is executable, anybody may write to a new file, or a new directory is not 0755.
+// sizeAndMode returns the size of a new or removed file, or both sizes if the size changes, and
+// the mode in these cases: the mode changes, a new file is executable, anybody may write to a
+// new file, or a new directory is not 0755.
 func sizeAndMode(c tool.Change) string {
 	s := ""
 	switch before, after := c.Before, c.After; {

@@ -24,7 +24,7 @@ import (
 // worktree or submodule inside such a directory.
 type Dir struct {
 	Path           string   // the git directory
-	Unseen         []string // new files not verified, because of a limit or their format
+	Unseen         []string // new or changed files of objects not verified, because of a limit or their format
 	Refs           []Ref
 	Stashed        []string // messages of new stashes, from the reflog of refs/stash
 	Dropped        []string // messages of removed stashes, from the same reflog
@@ -47,12 +47,12 @@ func (d *Dir) IsComplete() bool { return !d.Incomplete && !d.MoreCommits && len(
 type Ref struct {
 	Name            string
 	Before, After   string   // content in normal form, [Unreadable], or empty: the reference does not exist
-	NewCommits      int      // number of commits that it reaches now and none reached before
-	GainedCommits   int      // number of commits that it reaches now and only others reached before
+	NewCommits      int      // number of commits, of those in Dir.Commits, that it reaches now
+	GainedCommits   int      // for a branch that was there: number of old commits that it reaches only now
 	Subject         string   // subject of the commit in After if this commit is new; else empty
 	LostCommits     []string // subjects of commits that it reached and no reference reaches any more
 	MayHaveLostMore bool     // LostCommits may be incomplete
-	FastForward     bool     // it still reaches the commit in Before
+	FastForward     bool     // it is known to still reach the commit in Before
 
 	beforeID, afterID string // the ids (bytes) in Before and After; empty: none, or a symbolic reference
 }
@@ -67,7 +67,7 @@ type Mismatch struct {
 }
 
 const (
-	maxCommits    = 200  // new commits that are compared; beyond it, Dir.MoreCommits is set
+	maxCommits    = 200  // new commits that are compared, and lost ones; see MoreCommits and MayHaveLostMore
 	maxMismatches = 2000 // elements of Dir.Mismatches; beyond it, Dir.Incomplete is set
 )
 
@@ -161,7 +161,7 @@ type dir struct {
 	packedIDs                  [2]map[string]string // ids in packed-refs on each side, by reference; nil: not read
 	shallow                    map[string]bool      // ids in the file shallow: commits without parents here
 	found                      Dir
-	linked                     []*dir          // linked worktrees of the repository
+	linked                     []*dir          // changed linked worktrees of the repository
 	ignoreMode                 bool            // core.filemode is false: git ignores executable bits
 	compared                   map[string]bool // keys of entries that were compared: name, mode and id
 	same                       map[string]bool // names of equal files of the worktree; true: listed in Matches
@@ -334,7 +334,7 @@ func (d *dir) compareTarget(ctx context.Context, id string) {
 }
 
 // compareGained compares those files of a branch or of HEAD that differ from its files before,
-// even if all its commits are old. It skips a move back to an ancestor.
+// even if all its commits are old. It skips a new branch, and a move back to an ancestor.
 func (d *dir) compareGained(ctx context.Context, r *Ref) {
 	was, is := d.resolve(before, r.Before), d.resolve(after, r.After)
 	if is == "" || is == was || r.Name != "HEAD" && (was == "" || !strings.HasPrefix(r.Name, "refs/heads/")) {
@@ -408,14 +408,15 @@ func (d *dir) findLost(ctx context.Context, left map[string]bool) {
 	}
 }
 
-// maxFollowed limits the moved references of a change set; only up to it, findLost checks
-// whether a reference that lost no commits still reaches its old commit.
+// maxFollowed limits the old ids of moved references; only up to it, findLost checks whether a
+// reference that lost no commits still reaches its old commit.
 const maxFollowed = 20
 
 const maxDepth = format.MaxDepth
 
 // compareTree compares those entries of a tree with the worktree that differ from the entries of
-// all parents, which are ids of trees. in is the id of the commit, prefix the path of the tree.
+// all parents, which are ids of trees. in is the id of the commit. prefix is the path of the
+// tree, with a slash at its end; empty: the root. Entries that are gone are noted.
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
 	entries, err := d.store.tree(tree)
 	if err != nil || depth > maxDepth || ctx.Err() != nil {
@@ -479,8 +480,8 @@ func (d *dir) noteRemoved(e entry, name string, gone bool, depth int) {
 	}
 }
 
-// worktreeFile returns a file of the worktree; nil: there is none, or git would not check
-// out a file of this name.
+// worktreeFile returns a file of the worktree; nil: there is none, the worktree is unknown, or
+// git would not check out a file of this name.
 func (d *dir) worktreeFile(name string) (*tool.Version, error) {
 	if d.worktreePath == "" || !format.IsPath(name) {
 		return nil, nil
@@ -533,8 +534,8 @@ func (d *dir) compare(in, name string, e entry) {
 	d.found.Mismatches = append(d.found.Mismatches, h)
 }
 
-// equal reports whether a file of the worktree is equal to an entry. ends is set if they
-// differ only in line ends: CRLF in the worktree, LF in the entry.
+// equal reports whether a file of the worktree, or nil, is equal to an entry. If they differ
+// only in line ends, CRLF in the worktree and LF in the entry, both equal and ends are set.
 func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	size := d.store.hashSize
 	switch link := e.mode&format.ModeType == format.ModeLink; {

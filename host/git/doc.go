@@ -4,7 +4,7 @@
 //
 // [Check] examines all repositories of a change set, before and after it. All data that it reads
 // may have been made to mislead or to overload it. An object is used only if its hash is its
-// name. Sizes, counts and depths have limits; data beyond a limit is reported as not examined.
+// name. Sizes, counts and depths have limits; changes beyond one are reported as not examined.
 //
 // Words: the git directory is git's $GIT_DIR. The common directory has the files that several
 // worktrees share; mostly it is the same directory. An id is the hash of an object, as bytes.

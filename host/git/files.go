@@ -79,8 +79,8 @@ func (f *files) openBelow(top, name string) (root rootedfs.Root, rel string) {
 	return root, rel
 }
 
-// version returns the file or directory of a path below top on a side; nil if there is none.
-// It does not follow links.
+// version returns the file, link or directory of a path on a side; nil if there is none, or if
+// top is not above it or cannot be opened. It does not follow links.
 func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	name = path.Clean(name)
 	if c := f.changed[name]; c != nil {
@@ -158,7 +158,7 @@ type file struct {
 	size int64
 }
 
-// open opens a regular file for reads at any offset. For any other file it returns fs.ErrNotExist.
+// open opens a regular file for reads at any offset. Without one it returns fs.ErrNotExist.
 func open(v *tool.Version) (*file, error) {
 	if !regular(v) {
 		return nil, fs.ErrNotExist

@@ -82,7 +82,8 @@ func parseIndex(data []byte, hashSize int, left *budget) (x index, err error) {
 var errTrees = errors.New("its cached tree of a directory differs from its entries")
 
 // verify compares the cached trees of an index with its entries, because git uses these trees
-// for its next commit. It returns errTrees if they differ, and does nothing if x is partial.
+// for its next commit. It returns errTrees if they differ, and errTooLong beyond a limit. If x
+// is partial, it does nothing.
 func (x index) verify(hashSize int, left *budget) error {
 	if x.partial || len(x.trees) == 0 {
 		return nil

@@ -147,11 +147,11 @@ func applyDelta(base, delta []byte, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// commit holds the parts of a commit that are shown or that a commit-graph repeats.
+// commit holds the parts of a commit that are shown, compared or followed.
 type commit struct {
 	id, tree string
 	parents  []string
-	when     int64 // seconds since 1970
+	when     int64 // time of the committer in seconds since 1970; 0: it cannot be parsed
 	subject  string
 }
 

@@ -174,8 +174,8 @@ const (
 )
 
 // read reads the object at an offset and applies its chain of deltas. It returns errTooLong if
-// the object or a delta has more than limit bytes, or if left is used up: from left it
-// subtracts the sizes of all data that it inflates or makes.
+// the object or a delta has more than limit bytes, if the chain is too long, or if left is used
+// up: from left it subtracts the sizes of all data that it inflates or makes.
 func (p *pack) read(off, limit int64, left *int64) (o object, err error) {
 	var offs []int64
 	var heads []objectHeader

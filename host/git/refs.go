@@ -24,7 +24,8 @@ const (
 // Unreadable stands for the content of a reference that cannot be read or is empty.
 const Unreadable = "?"
 
-// ref returns the content of a reference in normal form (see normalRef); empty: there is none.
+// ref returns the content of a reference in normal form (see normalRef) or [Unreadable];
+// empty: there is none.
 func (d *dir) ref(s side, name string) string {
 	if format.IsPerWorktreeRef(name) {
 		return d.refIn(s, d.path, name)
@@ -46,8 +47,8 @@ func (d *dir) refIn(s side, in, name string) string {
 	return Unreadable
 }
 
-// normalRef returns the normal form of a reference's content: without blanks at its end, and
-// without text after an id.
+// normalRef returns the normal form of a reference's content: only an id in hexadecimal digits,
+// or "ref: " and a name. Any other content loses only the blanks at its end.
 func normalRef(text string) string {
 	text = strings.TrimRight(text, blanks)
 	if target, ok := strings.CutPrefix(text, "ref:"); ok {
@@ -88,7 +89,8 @@ func (d *dir) packed(s side) map[string]string {
 // isValidRef reports whether git accepts the name of a reference below refs/.
 func isValidRef(name string) bool { return strings.HasPrefix(name, "refs/") && format.IsRef(name) }
 
-// changedRefs lists the references that are new, gone, changed, or unreadable now.
+// changedRefs lists the references that are new, gone or changed, and those of HEAD and of
+// changed files that are unreadable now.
 func (d *dir) changedRefs() (refs []Ref) {
 	all := map[string]bool{"HEAD": true}
 	for name, c := range d.files.changed {
@@ -153,7 +155,7 @@ func (d *dir) refs(s side) map[string]bool {
 	return ids
 }
 
-// idsIn returns the ids that are whole words of a text.
+// idsIn returns the ids that are whole words of a text, except for ids of zeros.
 func idsIn(text string) map[string]bool {
 	ids := map[string]bool{}
 	for word := range strings.FieldsFuncSeq(text, func(c rune) bool {
@@ -167,8 +169,9 @@ func idsIn(text string) map[string]bool {
 }
 
 // changedIDs returns the ids that changed files of the git directory name now and did not name
-// before, and the ids that they named before. Such files are references, reflogs, the state of
-// a rebase, and others. more is set if there may be other ids, or now has more than maxRefs.
+// before, and the ids of objects that they named before. Such files are references, reflogs,
+// the state of a rebase, and others. more is set if there may be other ids, or now has more
+// than maxRefs.
 func (d *dir) changedIDs() (now, were map[string]bool, more bool) {
 	now, were = map[string]bool{}, map[string]bool{}
 	named := map[string]bool{} // ids that count even if the object is missing

@@ -24,7 +24,7 @@ type budget struct {
 	bytes   int64 // remaining inflated bytes of objects
 	files   int64 // remaining bytes of files of the worktree that are compared
 	index   int64 // remaining bytes of indexes, and of the names in them
-	commits int64 // remaining number of commits
+	commits int64 // remaining number of commits and tags
 	trees   int64 // remaining number of trees
 	blobs   int64 // remaining bytes of blobs whose content is shown
 }
@@ -70,7 +70,8 @@ func (s *store) close() {
 	}
 }
 
-// openPacks opens all packs of both sides, once. It skips packs that cannot be opened.
+// openPacks opens all packs of both sides, once. It skips packs that cannot be opened, and the
+// old version of a pack that was replaced.
 func (s *store) openPacks() {
 	if s.packsOpened {
 		return

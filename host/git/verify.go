@@ -65,8 +65,8 @@ func (s *store) verifyFile(ctx context.Context, name string, done map[string]boo
 	return s.verifyPack(ctx, base)
 }
 
-// verifyPack verifies a pack and its index. It returns an IntegrityError also if either was
-// replaced under the same name, or if older files already describe a new pack.
+// verifyPack verifies a pack and its index, if one of them is new. It returns an IntegrityError
+// also if the content of either was replaced, or if older files already describe a new pack.
 func (s *store) verifyPack(ctx context.Context, base string) error {
 	p, err := s.openPack(after, base)
 	if errors.Is(err, fs.ErrNotExist) {

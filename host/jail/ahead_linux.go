@@ -21,8 +21,8 @@ const maxIdle = time.Minute
 // closeGrace limits the time for which [Jail.Close] waits for removals of directories.
 const closeGrace = time.Second
 
-// startTimeout limits the start of a helper for the next command; then it is ended. That
-// command may already be waiting for it.
+// startTimeout limits the start of a spare helper, for which the next command may already
+// wait, and the try of a stage; then the helper is ended.
 const startTimeout = 10 * time.Second
 
 // spareHelper is a helper that was started ahead, for the next command with the same plan.
@@ -37,16 +37,16 @@ func (n *spareHelper) fits(p plan) bool {
 		!slices.ContainsFunc(n.helper.stageLayers, func(l *stage.Layer) bool { return !l.Current() })
 }
 
-// fileIDs returns device and inode of each file behind the plan's names, as the helper has
-// opened them. Since the plan was made, a name may lead to another file. While the helper
-// holds the files open, no other file gets their inode numbers.
+// fileIDs returns the plan's fileIDs, of binds as the helper has opened them, if it has a new
+// root. Since the plan was made, a name may lead to another file. While the helper holds the
+// files open, no other file gets their inode numbers.
 func (n *spareHelper) fileIDs() [][2]uint64 {
 	out := slices.Clone(n.plan.fileIDs)
 	copy(out, n.helper.ready.Found)
 	return out
 }
 
-// takeHelper returns the spare helper if it was started for the same plan, or a new helper.
+// takeHelper returns the spare helper if it fits the plan, or a new helper.
 func (j *Jail) takeHelper(ctx context.Context, p plan) (*helper, error) {
 	select {
 	case j.startSem <- struct{}{}: // if a helper is being started, wait for it
@@ -154,8 +154,8 @@ func (p plan) unlayer(w *wire.World) map[string]string {
 }
 
 // replaceHelper ends a used helper, and starts a spare helper with the same plan for the next
-// command. It does so in the background, because the kernel is slow to remove namespaces. Only
-// a command that needs a new helper meanwhile waits for it.
+// command. It does so in the background, because the kernel is slow to remove namespaces. If
+// the plan has layers, a command that needs a helper meanwhile waits for it.
 func (j *Jail) replaceHelper(used *helper, p plan) {
 	waits := false
 	if len(p.layers) > 0 {

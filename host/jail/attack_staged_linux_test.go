@@ -49,7 +49,7 @@ var stagedAttacks = []struct {
 	{name: "a FIFO in a new directory", command: `mkdir -p n/m; mkfifo n/m/p; echo x >n/m/q`, want: "made", host: map[string]string{"n/m/p": "", "n/m/q": "x"}, says: "n/m/p", all: true},
 	{name: "devices", command: `mknod b b 8 0; mknod c c 1 3; mknod w c 0 0; mknod d/x c 0 0; true`, want: "made", host: map[string]string{"b": "", "c": "", "w": "", "d/x": "x"}},
 
-	// What an overlay notes, by whom it is not.
+	// Attributes of overlays, set by the command itself.
 	{name: "an opaque directory", command: `SELF setxattr d user.overlay.opaque y; echo z >d/z`, want: "made", host: map[string]string{"d/x": "x", "d/y": "y", "d/z": "z"}},
 	{name: "a redirect", command: `mkdir r; SELF setxattr r user.overlay.redirect /d; SELF setxattr d user.overlay.redirect ../victim; echo z >r/z`, want: "made", host: map[string]string{"r/x": "", "r/z": "z"}},
 	{name: "a metacopy", command: `echo mine >m; SELF setxattr m user.overlay.metacopy ""; SELF setxattr m user.overlay.redirect /../victim/secret; SELF setxattr f.txt user.overlay.metacopy ""`, want: "made", host: map[string]string{"m": "mine", "f.txt": "content"}},

@@ -15,14 +15,14 @@ import (
 )
 
 // cache describes the files of one toolchain in the user's home that commands see. All paths
-// are relative to the home; missing ones are skipped. None holds credentials.
+// are relative to the home. None holds credentials.
 type cache struct {
 	name string
 	// layers maps directories that commands may change, each in a layer over the user's
-	// directory, to the content of the layer.
+	// directory, to the content of the layer. The user need not have the directory.
 	layers map[string]layerContent
-	shown  []string // patterns of directories that commands can only read
-	bin    []string // directories for PATH, within shown
+	shown  []string // patterns of directories that commands can only read; missing ones are skipped
+	bin    []string // directories for PATH, within shown; missing ones are skipped
 	// offline holds variables, NAME=VALUE, for commands without a network: they make the tool
 	// use its cache, and report at once what it cannot fetch.
 	offline []string
@@ -39,14 +39,14 @@ const (
 	built
 )
 
-// unapprovedGroup is the group of layers that unprivileged commands share, see
+// unapprovedGroup is the group of built layers that unprivileged commands share, see
 // [policy.Exec.IsPrivileged].
 const unapprovedGroup = "unasked"
 
 // group returns the name of the group of layers that a command with the terms e uses for this
-// content. adds reports whether files that the command writes are kept for later commands of
-// the group. If not, the command sees the files of the group, and its own files are lost when
-// it ends. Each group has layers of its own.
+// content. adds reports whether files that the command writes may be kept for later commands
+// of the group. If not, the command sees the files of the group, and its own files are lost
+// when it ends. Each group has layers of its own.
 //
 // So nothing passes from a command to a command with more rights, neither into what it
 // compiles nor into what it runs.
@@ -66,7 +66,7 @@ func (c layerContent) group(e policy.Exec) (with string, adds bool) {
 type layer struct {
 	path           string // path of the directory on the host
 	group          string // group of commands that share the layer, see layerContent.group
-	mayAdd         bool   // files that the command writes are kept for later commands of the group
+	mayAdd         bool   // files that the command writes may be kept for later commands of the group
 	mustBeWritable bool   // the layer is useless to a command that cannot change the files
 }
 

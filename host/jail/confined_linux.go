@@ -30,7 +30,7 @@ const (
 	maxFiles     = 8192     // open files of each process
 	maxAllFiles  = 65536    // open files of all processes; a command with more is ended
 	maxFileSize  = 16 << 30 // bytes of each file that it writes or copies
-	maxScratch   = 2 << 30  // bytes in the command's own home and temporary directory
+	maxScratch   = 2 << 30  // bytes in the command's own directories together, with its own root
 )
 
 func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy.Exec, program string, cmd services.Command, out streams) (services.CommandResult, error) {
@@ -106,8 +106,8 @@ func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy
 }
 
 // run runs the command c in the helper's world, and returns when all of its processes have
-// ended; the helper remains. serve serves the socket through which the command reaches hosts;
-// it is called only if the world has a network.
+// ended. The caller has to kill the helper afterwards. serve serves the socket through which
+// the command reaches hosts; it is called only if the world has a network.
 func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (services.CommandResult, error) {
 	var copying sync.WaitGroup
 	defer copying.Wait()
@@ -186,9 +186,9 @@ func (p *plan) environment(w wire.World, dir string) []string {
 	return env
 }
 
-// releaseLayers releases the layers of a command that has ended. keep reports whether files
-// that it has written to caches may be kept. If set is not nil, the decision about the set
-// also decides about them, later.
+// releaseLayers releases the layers of a command that has ended; nil: it has none. keep
+// reports whether files that it has written to caches may be kept. If they may, and set is not
+// nil, the decision about the set also decides about them, later.
 func (j *Jail) releaseLayers(h *layerSet, set *stage.Set, keep bool) {
 	if h == nil {
 		return
@@ -210,7 +210,7 @@ type plan struct {
 	world          wire.World
 	mounts         []policy.Mount
 	masked         []string // paths below the mounts that the policy hides from the command
-	readOnlyMounts []string // read-only mounts inside of writable ones, which need protection
+	readOnlyMounts []string // read-only mounts inside of writable ones; empty with a new root
 
 	home     string            // home of the user, without links; "": unknown
 	storeDir string            // directory of the layers over caches
@@ -222,7 +222,7 @@ type plan struct {
 	// fileIDs holds device and inode at each bind and below each layer. A spare helper has
 	// mounted these files; meanwhile a name may lead to another file.
 	fileIDs [][2]uint64
-	// area holds the command's uncommitted changes; nil: it changes the files themselves.
+	// area holds the command's uncommitted changes; nil: the command does not run on a stage.
 	area *stage.Area
 }
 
@@ -285,8 +285,9 @@ func (j *Jail) plan(k mechanism, terms policy.Exec, dir string) (plan, error) {
 	return p, nil
 }
 
-// mount adds the mounts without masked directories, and returns the host's path of the mount
-// that contains dir, the working directory. It is an error if no mount does.
+// mount adds the mounts, except for those inside of masked directories. It returns the host's
+// path of the innermost mount that contains dir, the working directory. It is an error if no
+// mount does, if / is mounted, or if the mechanism cannot protect or hide a path.
 func (p *plan) mount(k mechanism, terms policy.Exec, dir string) (workspace string, err error) {
 	w := &p.world
 	for _, m := range terms.Mounts {

@@ -12,12 +12,12 @@ import (
 )
 
 // dieWithUs makes the kernel kill the command when this program is killed. Processes that the
-// command has started continue: see the package comment.
+// command has started continue.
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// reap kills the command's remaining processes, and then waits for it. It kills between the
-// end of the leader and its reaping: until then the numbers of the leader's group and session
-// belong to nobody else. Afterwards no process is left that could hold the streams open.
+// reap waits for the end of the command, and kills the remaining processes of its group and
+// session. It kills between the end of the leader and its reaping: until then the numbers of
+// the leader's group and session belong to nobody else. Processes in other sessions continue.
 func reap(c *exec.Cmd) error {
 	for unix.Waitid(unix.P_PID, c.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}

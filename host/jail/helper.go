@@ -19,10 +19,10 @@ const (
 )
 
 // RunHelper starts this program again with arguments, in a directory, for work that must be
-// stoppable, and waits for its end. The process needs no grant: it runs our code, with an
-// empty environment, no standard input and no open file of ours. When ctx ends the process is
-// killed; on Linux also when this program is killed. An error means that the process was not
-// started.
+// stoppable, and waits for its end. The process needs no grant: it runs our code, without our
+// environment, standard input and open files. When ctx ends the process is killed; on Linux
+// also when this program is killed. A failure of the process is no error: an error means that
+// it was not started, or that its end is not known. A helper cannot start a helper.
 func RunHelper(ctx context.Context, dir string, args ...string) (services.CommandResult, error) {
 	if os.Getenv(helperMark) != "" {
 		return services.CommandResult{}, errors.New("a helper starts no helpers")

@@ -3,16 +3,17 @@
 //
 // A command of a tool runs in a world of its own, which a small program builds (see package
 // helper and [Tiers]). The command sees the mounts of its grant, the system's programs and a
-// part of the system's settings, and no network. It runs once, with a fixed environment, no
-// standard input and no open file of ours; its home and its temporary directory vanish
+// part of the system's settings, and no network, or only a [Proxy]. It has a fixed environment,
+// no standard input and no open file of ours; its home and its temporary directory vanish
 // afterwards. Its output is limited, and known secrets are removed before it is cut. All its
-// processes end when it ends, at its deadline, and when this program is killed.
+// processes end when it ends, at its deadline, and when this program is killed. Where nothing
+// confines commands, they have the user's rights, and some of their processes can outlive them.
 //
 // Below the home are the user's toolchains, for reading, and their caches. A command's changes
-// to a cache go to a layer, which is kept for later commands of the same workspace, for at
-// most 30 days and until the next boot. If two commands run at the same time, one of them has
-// a layer that vanishes. A staged command does not change the files of its mounts: its changes
-// are collected in a [stage.Set], to be committed or dropped later.
+// to a cache go to a layer. Some of them are kept for later commands of the same workspace,
+// until the next boot, or until they were unused for 30 days. A staged command does not change
+// the files of its mounts: its changes are collected in a [stage.Set], to be committed or
+// dropped later.
 package jail
 
 import (
@@ -47,7 +48,7 @@ import (
 // choose any of these directories.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin:/opt/homebrew/bin"
 
-// killGrace is the time for which the streams of a killed process are still read. A process
+// killGrace is the time for which the streams of an ended process are still read. A process
 // that has left the group can hold them open.
 const killGrace = 200 * time.Millisecond
 
@@ -55,8 +56,8 @@ const killGrace = 200 * time.Millisecond
 type Options struct {
 	// Redact removes known secrets from output before the output is cut. Nil: none are known.
 	Redact *redact.Redactor
-	// Home is the user's home. Commands see only the caches in it, and the parts that their
-	// grants mount. "": it is unknown, and commands have a home elsewhere.
+	// Home is the user's home. Commands see only the toolchains and caches in it, and the parts
+	// that their grants mount. "": it is unknown, and commands have a home elsewhere.
 	Home string
 	// LayersDir is the directory of the layers that hold commands' changes to the user's
 	// caches. "": commands have no caches.
@@ -66,19 +67,19 @@ type Options struct {
 	Histories *githistory.Store
 	// Caches are names from [CacheNames]: caches that commands may use, with their toolchains
 	// in the home. Changes of a command to a cache are visible to that command, and some of
-	// them to later commands in the same directory. Unknown names are ignored.
+	// them to later commands of the same workspace. Unknown names are ignored.
 	Caches []string
 
 	// Areas yields directories that can hold uncommitted changes of commands, the best first.
 	// It is called when the first is needed. Nil: no command can run on a stage.
 	Areas iter.Seq[*stage.Area]
 
-	Proxy Proxy // serves commands that were granted hosts; nil: no command reaches hosts
+	Proxy Proxy // serves confined commands that were granted hosts; nil: they are denied
 
 	// For tests.
 	maxTier policy.Tier       // highest tier that is tried
 	noRoot  bool              // no command gets a root directory of its own
-	change  func(*wire.World) // called with each world before it is sent
+	change  func(*wire.World) // called with the planned world of each command; nil: not called
 }
 
 // CacheNames lists the names for Options.Caches.
@@ -86,7 +87,7 @@ var CacheNames = []string{"go", "npm", "cargo", "pip"}
 
 // Proxy connects a command to hosts. Package egress implements it.
 type Proxy interface {
-	// ServeProxy serves the listener, with the rights of the grant, until it is closed.
+	// ServeProxy serves the listener, with the rights of the grant, until l is closed or ctx ends.
 	ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error
 }
 
@@ -100,9 +101,9 @@ type Jail struct {
 	tiers      func() (Tiers, mechanism) // tries the tiers at the first call
 	tiersKnown atomic.Bool               // set when tiers has returned
 
-	bestTierBlocked func() bool // reports whether a known obstacle rules out the best tier
+	bestTierBlocked func() bool // reports whether there is a known obstacle to the best tier
 
-	background sync.WaitGroup // starts and removals of helpers
+	background sync.WaitGroup // starts and removals of helpers, and removals of layers
 	mu         sync.Mutex     // guards spare
 	spare      *spareHelper   // helper that was started ahead; nil: none
 
@@ -111,7 +112,7 @@ type Jail struct {
 	startSem chan struct{} // semaphore: held while a helper starts for which the next command waits
 
 	areaMu    sync.Mutex  // guards area and whyNoArea
-	area      *stage.Area // directory for changes of staged commands, see findStageArea; nil: none was found
+	area      *stage.Area // directory for changes of staged commands, see findStageArea; nil: none, or none was tried
 	whyNoArea string      // reason why no directory suits; "": area was found, or none was tried
 }
 
@@ -139,9 +140,9 @@ func (j *Jail) Tiers() Tiers {
 	return t
 }
 
-// LikelyTier returns the tier of [Jail.Tiers] if that is known, or if a known obstacle rules
-// out the best tier, so that it tries the others. Otherwise it returns the best tier, which
-// can be wrong.
+// LikelyTier returns the tier of [Jail.Tiers] if that is known, or if a known obstacle makes
+// the best tier unlikely; then it calls Tiers. Otherwise it returns the best tier, which can
+// be wrong.
 func (j *Jail) LikelyTier() policy.Tier {
 	if j.tiersKnown.Load() || j.bestTierBlocked() {
 		return j.Tiers().Tier
@@ -221,7 +222,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd services.Command
 }
 
 // returnUnusedExec gives the grant its permission to start a command back, if the command was
-// not started because a history has to be examined first.
+// not started because a history has to be examined, or a person asked about it, first.
 func returnUnusedExec(grant policy.Grant, err error) {
 	if _, unknown := errors.AsType[*policy.HistoryError](err); unknown {
 		grant.ReturnExec()
@@ -250,7 +251,7 @@ func (s streams) collect(ended *services.CommandResult) {
 func denied(err error) error { return &services.Error{Kind: services.Denied, Err: err} }
 
 // checkUnchanged returns an error if the tier of this machine is lower than at the decision,
-// or if the working directory was replaced since.
+// or if the working directory is missing, is no directory, or has links in its path.
 func (j *Jail) checkUnchanged(terms policy.Exec, cmd services.Command) error {
 	if t := j.Tiers().Tier; t < terms.Tier {
 		return denied(fmt.Errorf("the command was allowed for %s, and here is %s", terms.Tier, t))
@@ -331,7 +332,8 @@ func runGroup(c *exec.Cmd) error {
 
 func removeTree(dir string) { _ = rootedfs.RemoveAll(dir) }
 
-// lookPath finds a program in systemPath. The caller's PATH does not count.
+// lookPath finds a program in systemPath. The caller's PATH does not count. An absolute name
+// is returned unchecked; any other name with a slash is not found.
 func lookPath(name string) (string, error) {
 	if filepath.IsAbs(name) {
 		return name, nil

@@ -52,7 +52,7 @@ type commandLayer struct {
 	layer
 	wire.Layer
 	storedDir   string  // directory of earlier commands' files in the store
-	initialSize diskUse // size of storedDir when the command began
+	initialSize diskUse // recorded size of storedDir when the command began
 	// direct: no overlay could be mounted over storedDir, so the command writes to it.
 	direct bool
 }
@@ -98,8 +98,9 @@ func newLayerSet(store string, layers []layer) (_ *layerSet, err error) {
 func (h *layerSet) parent() string { return filepath.Dir(h.storeDir) }
 
 // prepare makes the store, or empties it if it is from an earlier boot: its files are not
-// synced to disk, so a crash of the system may have damaged them. The file "boot" holds the
-// boot's id. The caller holds the only lock of the store.
+// synced to disk, so a crash of the system may have damaged them. From a store of this boot it
+// removes the directories of ended commands. The file "boot" holds the boot's id. The caller
+// holds the only lock of the store.
 func (h *layerSet) prepare() error {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -118,7 +119,7 @@ func (h *layerSet) prepare() error {
 var neverMeasured = time.Unix(0, 0)
 
 // fit sets the limits, and measures the store if its sizes are old. It drops layers that
-// exceed three quarters of their limit; if all layers together do, it removes whole stores.
+// exceed three quarters of their limit; if all layers together do, it removes unused stores.
 // The time of the file "boot" is the time of the last measurement.
 func (h *layerSet) fit() error {
 	mark := filepath.Join(h.storeDir, "boot")
@@ -220,7 +221,8 @@ func makeDir(dir string, mode fs.FileMode) error {
 
 // end decides about the files that the command has written. With keep, the files of layers
 // with mayAdd are moved into the store, unless that would exceed a limit. The others are lost;
-// [layerSet.release] removes them.
+// [layerSet.release] removes them. A direct layer is in the store: it stays as it is with
+// keep, and otherwise all of it is discarded, with the files of earlier commands.
 func (h *layerSet) end(keep bool) {
 	h.updateSizes(func(s sizes) {
 		all := h.totalSize
@@ -245,7 +247,8 @@ func (h *layerSet) end(keep bool) {
 }
 
 // updateSizes calls f with the sizes of the store's layers, and stores the sizes that f
-// leaves. f may remove layers. Only one process at a time does so.
+// leaves. f may remove layers. Only one caller at a time does so; without the lock for that,
+// f is not called.
 func (h *layerSet) updateSizes(f func(sizes)) {
 	lock := flock.New(filepath.Join(h.storeDir, "lock"))
 	if lock.Lock() != nil {

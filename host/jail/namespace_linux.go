@@ -10,9 +10,9 @@ import (
 var systemIDs = []string{"0", "0", "4294967295"}
 
 // UserNamespace returns the map of user IDs of this process as one line, in the form of
-// /proc/self/uid_map; "": it is the system's map. The maker of another user namespace may have
-// given this program another root directory, and so another policy. Rootless containers have
-// such a map, too.
+// /proc/self/uid_map, with at most ten ranges; "": it is the system's map; "unknown": it cannot
+// be read. The maker of another user namespace may have given this program another root
+// directory, and so another policy. Rootless containers have such a map, too.
 func UserNamespace() string {
 	data, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {

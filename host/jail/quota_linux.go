@@ -17,7 +17,8 @@ import (
 type diskUse struct{ Bytes, Names int64 }
 
 // layerQuota limits one layer. If half of the free space is less, that is the limit. All
-// layers together may have totalQuotaFactor times layerQuota.
+// layers together may have totalQuotaFactor times layerQuota, and at most three quarters of
+// the free space. The space of the layers counts as free here.
 var layerQuota = diskUse{4 << 30, 400_000}
 
 const totalQuotaFactor = 3
@@ -125,8 +126,8 @@ func (h *layerSet) sizeCheck() func() error {
 	}
 }
 
-// checkGrowth returns a stopError if a layer, or all layers together, have become too large.
-// grown is the growth of all layers since the command began.
+// checkGrowth returns a stopError if a layer, or all layers together, have become too large,
+// or if a layer cannot be measured. grown is the growth of all layers since the command began.
 func (h *layerSet) checkGrowth() (grown diskUse, _ error) {
 	all := h.totalSize
 	for _, l := range h.layers {

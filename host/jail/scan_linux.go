@@ -31,15 +31,15 @@ var scanBudget, thoroughBudget = walk.Budget{}, walk.Budget{Names: 2_000_000, Ti
 // starts: repositories, and files that look like secrets.
 type mountScan struct {
 	snapshot *walk.Snapshot
-	at       time.Time       // time of the scan
+	at       time.Time       // time at which the scan began
 	dir      string          // working directory of the command: notes name files relative to it
 	hidden   []string        // files that look like secrets and are hidden from the command
 	closed   []closedHistory // repositories whose contents, and so their history, are hidden from the command
 }
 
-// scanMounts scans the mounts of a command, and hides in c the files that the command may not
-// see. Without mount namespaces it saves the content of closed files, to restore them later.
-// It adds the credentials in the git configuration to own.
+// scanMounts scans the mounts of a command, and lists in c the files that the command may not
+// see or change. Without mount namespaces it saves the content of closed files, to restore
+// them later. It adds the credentials in the git configuration to own.
 func (p *plan) scanMounts(ctx context.Context, terms policy.Exec, own *redact.Redactor, histories *githistory.Store, c *wire.Command) (*mountScan, error) {
 	b := &mountScan{dir: c.Dir, at: time.Now()}
 	var roots []walk.Root
@@ -92,7 +92,8 @@ var rescanInterval = time.Second
 
 // newSecretCheck returns a check that returns an error if a file has begun to look like a
 // secret since the command started. It scans mounts in which the command cannot change files,
-// so somebody else must have changed the file.
+// so somebody else must have changed the file. It scans nothing without namespaces, or if the
+// first scan was not complete.
 func (b *mountScan) newSecretCheck(ctx context.Context, p *plan, terms policy.Exec) func() error {
 	var roots []walk.Root
 	for _, m := range p.mounts {
@@ -129,8 +130,8 @@ var cannotOpen = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)permission denied|EACCES|PermissionError|access denied`)
 })
 
-// addHints adds notes about files that were hidden from the command, if the command failed and
-// the hidden files may be the reason.
+// addHints adds a note if the scan was not complete. It adds a note about files that were
+// hidden from the command, if the output says that some file could not be opened.
 func (b *mountScan) addHints(ended *services.CommandResult) {
 	note := func(format string, args ...any) { ended.Notes = append(ended.Notes, fmt.Sprintf(format, args...)) }
 	if !b.snapshot.Complete {
@@ -214,7 +215,7 @@ func (b *mountScan) describeChanges(changes walk.Changes, undone map[string]bool
 	return lines
 }
 
-// howMany returns the number of files in a directory as text; "": none.
+// howMany returns the number of files in a directory as text, such as " (3 files)"; "": none.
 func howMany(n int) string {
 	switch n {
 	case 0:
@@ -232,8 +233,8 @@ func why(reason string) string {
 	return " (" + reason + ")"
 }
 
-// name returns the path of a file for a note, quoted, and relative if below the working
-// directory.
+// name returns the path of a file for a note, escaped as in Go but without quotes, and
+// relative if below the working directory.
 func (b *mountScan) name(file string) string {
 	if rel, err := filepath.Rel(b.dir, file); err == nil && filepath.IsLocal(rel) {
 		file = rel

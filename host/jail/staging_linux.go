@@ -227,7 +227,8 @@ func (p *plan) useStage(j *Jail) error {
 	return nil
 }
 
-// addStageLayers makes and returns a layer of a stage for each writable bind of a world.
+// addStageLayers makes and returns a layer of a stage for each writable bind of a world,
+// except for devices, and sets Upper and Work of the bind.
 func (p plan) addStageLayers(w *wire.World) (layers []*stage.Layer, err error) {
 	w.Binds = slices.Clone(w.Binds)
 	for i, b := range w.Binds {

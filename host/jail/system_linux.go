@@ -8,9 +8,9 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
-// Paths of the system that a command sees: programs, libraries and toolchains, the settings in
-// /etc that programs read, and devices. A star matches all names. /etc is not shown as a
-// whole, because it also holds passwords and keys of the machine.
+// Paths of the system that a command sees, if they exist: programs, libraries and toolchains,
+// the settings that programs read, and devices. systemFiles are patterns relative to /etc,
+// which is not shown as a whole, because it also holds passwords and keys of the machine.
 var (
 	systemDirs = []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store", "/run/current-system/sw",

@@ -26,7 +26,7 @@ func HasHelper() bool {
 type Tiers struct {
 	Tier      policy.Tier
 	Mechanism string // parts of the confinement, in words; "": nothing is confined
-	Landlock  int    // ABI version of the kernel's Landlock; 0: it has none
+	Landlock  int    // ABI version of the kernel's Landlock; 0: it has none, or is not used here
 	// Unavailable lists better ways to confine that do not work here, the best first.
 	Unavailable []Unavailable
 }
@@ -34,7 +34,7 @@ type Tiers struct {
 // Unavailable is a way to confine that does not work here.
 type Unavailable struct {
 	Tier      policy.Tier // tier that this way would give; 0: any
-	Mechanism string      // parts of the confinement, in words
+	Mechanism string      // parts of the confinement, in words; "": any
 	Why       string      // reason why it does not work, in words
 	Cause     Cause       // obstacle, if it is known
 }

@@ -29,12 +29,12 @@ var mechanisms = []mechanism{
 	{1, false, false, 6, "Landlock"},
 }
 
-// bestTierBlocked reports whether a known obstacle rules out the best tier.
+// bestTierBlocked reports whether there is a known obstacle to the best tier.
 func bestTierBlocked() bool {
 	return !HasHelper() || namespaceCause() != ""
 }
 
-// findTier tries the mechanisms, the best first, and returns the first that works.
+// findTier tries the mechanisms, best first, and returns the first that works; zero: none does.
 func (j *Jail) findTier() (Tiers, mechanism) {
 	var t Tiers
 	if _, err := helperImage(); err != nil {
@@ -68,7 +68,8 @@ func (j *Jail) findTier() (Tiers, mechanism) {
 	return t, mechanism{}
 }
 
-// namespaceCause returns the setting that forbids user namespaces or their use; "": none.
+// namespaceCause returns a setting, or the filter of this program, that may forbid user
+// namespaces or their use; "": no such obstacle is known.
 func namespaceCause() Cause {
 	for _, f := range []struct {
 		file, word, value string // a line is the word and the value

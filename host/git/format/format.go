@@ -1,6 +1,6 @@
 // Package format parses the data in git's files: packs, trees, references and indexes. The
 // host and guests use it. It opens no files and keeps no data. Data may be damaged or made
-// to mislead: the result ok is false if the data is not in git's format.
+// to mislead: the result ok is false if the parsed part of the data is not in git's format.
 package format
 
 import (
@@ -23,7 +23,7 @@ const (
 	RefDelta
 )
 
-// Kinds holds the names of the kinds; deltas have none.
+// Kinds holds the names of the kinds by number; it has no elements for deltas.
 var Kinds = [...]string{Commit: "commit", Tree: "tree", Blob: "blob", Tag: "tag"}
 
 // LooseHeader parses the inflated header of a loose object. begin is the offset of the
@@ -177,8 +177,9 @@ func TreeEntry(data []byte, hashSize int) (name []byte, mode uint32, id, rest []
 	return data[:end], mode, data[end+1 : end+1+hashSize], data[end+1+hashSize:], true
 }
 
-// IsRef reports whether git accepts the name of a reference, see git-check-ref-format(1).
-// Such a name never leads out of the git directory.
+// IsRef reports whether a name of at most [MaxName] bytes keeps to the rules for references in
+// git-check-ref-format(1); it may have one level, such as HEAD or @. Such a name never leads
+// out of the git directory.
 func IsRef(name string) bool {
 	if len(name) > MaxName || strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
 		return false
@@ -191,8 +192,8 @@ func IsRef(name string) bool {
 	return !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == 0x7f || strings.ContainsRune(`~^:?*[\`, c) })
 }
 
-// IsPath reports whether git accepts the name of a file in a worktree. Such a name never
-// leads out of the worktree, or into a git directory.
+// IsPath reports whether git on any system accepts the name of a file in a worktree, of at most
+// [MaxName] bytes. Such a name never leads out of the worktree, or into a git directory.
 func IsPath(name string) bool {
 	more := len(name) <= MaxName
 	for part := ""; more; {

@@ -23,7 +23,7 @@ type confinement struct {
 	renamer *renamer          // serves the renames of a staged command; nil: the kernel does them all
 }
 
-// prepare does the part of the confinement after which others can still mount.
+// prepare does the part of the confinement after which this thread can still mount.
 func prepare(w *wire.World) (*confinement, error) {
 	unix.Umask(0o022)
 	opts := seccomp.Options{Network: w.Namespaces, NoNamespaces: !w.NewRoot}
@@ -46,7 +46,7 @@ func prepare(w *wire.World) (*confinement, error) {
 	})
 }
 
-// enter applies all layers of the confinement to this thread, except for [limit].
+// enter applies the layers that follow prepare to this thread, except for [limit].
 func (c *confinement) enter() error { return c.enterWithout("") }
 
 // enterWithout does the same as enter without the layer of this name; "": with all layers.
@@ -198,8 +198,8 @@ const (
 )
 
 // ruleset returns the descriptor of a Landlock ruleset that allows only the paths of the
-// world. Unlike the presets of the library it fails if the kernel has less than the host has
-// found.
+// world. It restricts all that the kernel and the library know. Unlike the presets of the
+// library it fails if the kernel has no Landlock.
 func ruleset(w *wire.World) (_ int, err error) {
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 // renamer does renames for a staged command that overlays refuse: an overlay does not rename
 // directories of its lower layer (EXDEV), and few programs can handle that. The command's
-// calls are sent here. Calls about other files are left to the kernel. It does no harm if a
-// file changes meanwhile, because all work is done with the rights of the command.
+// calls are sent here. Most calls about other files are left to the kernel. It does no harm if
+// a file changes meanwhile, because all work is done with the rights of the command.
 //
 // A directory is moved file by file into a new directory beside the target, which then gets
 // the target's name. Other processes of the command can see that; nobody outside of the stage
@@ -183,7 +183,7 @@ func openLookupStart(pid uint32, arg [2]uint64) (start int, rest string, err err
 }
 
 // renameAt carries out a rename that the kernel may refuse: of a directory, or between two
-// names of one file. For all others it returns errLeaveToKernel.
+// files with hard links. For all others it returns errLeaveToKernel.
 func renameAt(a int, aName string, b int, bName string, flags uint) error {
 	from, err := openPlace(a, aName)
 	if err != nil {

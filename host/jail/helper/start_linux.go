@@ -67,7 +67,7 @@ func prepareStart(w *wire.World) (starter, error) {
 
 // prepareStartHere prepares this process to start the command as its child, in a pid
 // namespace. There no process can inspect this process, and its end ends all others. Only its
-// main thread is confined.
+// main thread and that of the renamer are confined.
 func prepareStartHere(w *wire.World) (starter, error) {
 	if os.Getpid() != 1 {
 		return nil, step(errors.New("it is not the first process"), "enter a pid namespace")

@@ -287,7 +287,7 @@ func clone(place int, attr uint64) (int, error) {
 	return fd, nil
 }
 
-// attach mounts a tree at a path in the new root.
+// attach mounts a tree at a path in the new root, which it may make, and closes the tree.
 func attach(tree int, name string) error {
 	defer unix.Close(tree)
 	var st unix.Stat_t

@@ -27,7 +27,8 @@ var work = []probe{
 	}},
 }
 
-// files lists attacks on files outside of the jail; the victim has a file with each name.
+// files lists attacks on files outside of the jail. The victim has a file with each name,
+// except for those that the attacks "create" and "move out" would make.
 var files = []probe{
 	{"create", func(s Spec) error { return write(s.file("create"), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY) }},
 	{"truncate", func(s Spec) error { return unix.Truncate(s.file("truncate"), 0) }},

@@ -49,7 +49,7 @@ type Result struct {
 // Spec describes the victim to the probes. It is passed as JSON on a command line.
 type Spec struct {
 	ID       string         `json:"id"`       // id of this victim, a part of its names on the machine
-	Outside  string         `json:"outside"`  // directory of the victim, with a file for each attack on files
+	Outside  string         `json:"outside"`  // directory of the victim, with files for the attacks on files
 	Secret   string         `json:"secret"`   // content of the files, and a part of the environment and the memory
 	Victim   int            `json:"victim"`   // process id of the victim
 	Program  int            `json:"program"`  // process id of the program that started the jail

@@ -66,7 +66,7 @@ func innerMain(name string) int {
 
 const self = "/proc/self/exe"
 
-// patience limits the time of programs that wait for nothing; then they are killed.
+// patience limits the wait for the first output of a program, which is then killed.
 const patience = 5 * time.Second
 
 // command returns a command. The jail kills its process at the latest when the probe ends.

@@ -54,7 +54,7 @@ type file struct {
 // NewVictim sets up the outside of a jail: files in a new directory below dir, a process that
 // run starts, and ports and sockets. The jail must not reach any of them. dir and workspace
 // are absolute; dir has at most 80 bytes, for a socket. workspace is the working directory of
-// the probes. [Victim.Close] removes all except for files that the probes left there.
+// the probes. [Victim.Close] removes all except for files that the probes left in workspace.
 func NewVictim(dir, workspace string, run Run) (_ *Victim, err error) {
 	v := &Victim{workspace: workspace, listeners: map[string]int{}, ended: make(chan error, 1)}
 	defer func() {

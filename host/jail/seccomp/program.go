@@ -9,7 +9,7 @@ import (
 )
 
 // program is a list of instructions of classic BPF. A condition skips only the next
-// instruction, so that no code has to count instructions.
+// instruction, so that only [actions.search] has to count instructions.
 type program []unix.SockFilter
 
 // Offsets in struct seccomp_data. Both architectures are little endian: the lower half of an

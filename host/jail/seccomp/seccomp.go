@@ -17,13 +17,13 @@ import (
 )
 
 // Options describes the other layers around a command. The zero value is for a command with
-// namespaces and without TCP.
+// all namespaces and without TCP.
 type Options struct {
 	// Network allows TCP. It is for a command in a network namespace of its own, which
 	// contains only its own servers and our proxy.
 	Network bool
-	// NoNamespaces is for a command that can see the processes and the System V IPC of its
-	// user. It may not touch either: calls that change a process accept only pid 0, the
+	// NoNamespaces is for a command that can see the processes, or also the System V IPC, of
+	// its user. It may not touch either: calls that change a process accept only pid 0, the
 	// process itself. Signals are left to Landlock.
 	NoNamespaces bool
 	// Renames sends every call that renames to a listener, see [Listen].
@@ -73,7 +73,7 @@ var denied = [...]uint32{
 	unix.SYS_SYSLOG, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_ADJTIMEX, unix.SYS_CLOCK_ADJTIME,
 }
 
-// deniedShared lists calls that fail with EPERM if there are no namespaces.
+// deniedShared lists further calls that fail with EPERM if [Options].NoNamespaces is set.
 var deniedShared = [...]uint32{
 	unix.SYS_MOVE_PAGES, unix.SYS_MIGRATE_PAGES,
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL,
@@ -157,7 +157,7 @@ func (p actions) sockets(opts Options) {
 		fail(unix.EACCES))
 }
 
-// restrictShared keeps a command without namespaces from changing other processes of its user.
+// restrictShared keeps a command from changing other processes of its user, except by signals.
 func (p actions) restrictShared() {
 	for _, call := range deniedShared {
 		p.on(call, fail(unix.EPERM))

@@ -27,7 +27,7 @@ type Changes struct {
 	Unread   []string
 
 	now       *Snapshot // result of the second walk
-	newClosed []int32   // indexes in now.entries of the entries in Closed
+	newClosed []int32   // indexes in now.entries of all entries that Closed counts
 }
 
 // List holds changed files, directory by directory and by name. A directory that is completely
@@ -129,7 +129,7 @@ func (c *comparison) compareDirs(b, n int32) {
 }
 
 // compareEntry compares two entries with the same name, was in directory b and is in n. False:
-// the file was replaced by something else, which counts as removed and created.
+// a directory was replaced, or took the place of a file, which counts as removed and created.
 func (c *comparison) compareEntry(b, n, was, is int32) bool {
 	e, f := &c.before.entries[was], &c.now.entries[is]
 	another := c.inodes && e.ino != f.ino && !c.before.dirs[b].foreign && !c.now.dirs[n].foreign

@@ -135,7 +135,7 @@ var (
 type Restored struct {
 	Removed         Notes // new closed files that were removed
 	NewRepositories Notes // new repositories that stay: directories
-	PutBack         Notes // changed or removed files that are as before again
+	PutBack         Notes // saved files and links that had been changed or removed, and are as before again
 	Failed          Notes // files that could not be removed or restored, with the errors
 }
 
@@ -165,8 +165,8 @@ func (n *Notes) add(name string, why error) {
 //
 // A new repository stays, without files that git would run. Of its closed files only sample
 // hooks stay, and a configuration with only harmless keys; these may also stay in old
-// repositories. A file that was removed together with its directory is not restored, nor is
-// .git itself.
+// repositories. A file that was removed together with its directory is restored only if all
+// content of the directory was closed. A removed .git is not restored.
 func (s *Snapshot) Restore(c Changes) Restored {
 	var out Restored
 	stays := map[int32]bool{} // directories with something that stays

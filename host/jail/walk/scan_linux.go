@@ -24,7 +24,8 @@ type Root struct {
 	Writable bool
 }
 
-// Budget limits a walk. Zero stands for the default.
+// Budget limits a walk of all roots together, which ends when it is used up; then the result
+// is not complete. Zero stands for the default.
 type Budget struct {
 	Names int           // names to read; default: 200,000
 	Time  time.Duration // default: 1 s
@@ -115,17 +116,16 @@ type dir struct {
 	parent     int32 // index of the parent; -1: it is a root
 	entry      int32 // index of its entry in the parent, or of the root in roots
 	first, end int32 // range of its entries
-	partial    bool  // some of its entries are missing
+	partial    bool  // entries of it may be missing
 	repository bool  // git would accept it as a repository
 	foreign    bool  // on another file system than its root
 }
 
 var errTooManyFound = fmt.Errorf("more than %d files that look like secrets or decide what git runs; mask a directory, or mount less", maxFound)
 
-// Scan walks the files below roots. It skips the absolute paths in masked: they are neither
-// found nor remembered. A root inside of another root is walked separately. The error is that
-// of ctx, of a root that cannot be opened, or means that there are more special paths than
-// can be mounted on.
+// Scan walks the files below roots. It does not read the directories in masked, which are
+// absolute paths. A root inside of another root is walked separately. The error is that of
+// ctx, or concerns a root, a closed link that cannot be saved, or too many special paths.
 func Scan(ctx context.Context, roots []Root, masked []string, budget Budget) (*Snapshot, error) {
 	s := &Snapshot{masked: masked}
 	if err := s.walk(ctx, roots, time.Time{}, budget); err != nil {
@@ -171,7 +171,7 @@ type frame struct {
 	path   int   // length of its path
 	rules  paths.Dir
 	pinned bool
-	inside uint8 // isClosed and isSecret, if a directory above has the flag
+	inside uint8 // isClosed and isSecret, if the directory or one above it has the flag
 }
 
 func (s *Snapshot) walk(ctx context.Context, roots []Root, since time.Time, budget Budget) error {
@@ -249,7 +249,7 @@ func (w *walker) walkRoot(r Root) error {
 	return nil
 }
 
-// descend walks into the directory of an entry; it does nothing for other entries.
+// descend walks into an entry if it is a directory that is not skipped.
 func (w *walker) descend(f *frame, at int32) error {
 	e := &w.entries[at]
 	if e.kind != unix.DT_DIR {
@@ -460,7 +460,7 @@ func (w *walker) status(dir int, name string, e *entry) {
 }
 
 // openDir opens the directory rel below top without following links. foreign reports whether
-// it is on another file system than top, or mounted from elsewhere.
+// it is on another file system than top.
 func openDir(top int, rel string) (fd int, foreign bool, err error) {
 	if rel == "" {
 		rel = "."

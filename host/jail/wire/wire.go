@@ -2,9 +2,9 @@
 //
 // They share a stream socket. A message consists of its length, four bytes in big-endian
 // order, and a value of this package as JSON; descriptors travel with its first byte. The
-// jail sends a [World], and the helper answers [Ready] when it has built the world. Then the
-// jail sends a [Command], and the helper answers [Started], and [Ended] when all processes of
-// the command have ended. The end of the stream ends everything.
+// jail sends a [World], and the helper answers [Ready] when it has built the world or failed.
+// Then the jail sends a [Command], and the helper answers [Started], and [Ended] when all
+// processes of the command have ended. The end of the stream ends everything.
 package wire
 
 // MaxMessage limits the bytes of a message; a receiver refuses more.
@@ -24,7 +24,7 @@ type World struct {
 	Namespaces, NewRoot bool
 	Landlock            bool // paths are restricted with Landlock
 
-	Links  map[string]string // symbolic links of the root: targets by absolute path
+	Links  map[string]string // symbolic links of a new root: targets by absolute path
 	Binds  []Bind            // outer paths first
 	Layers []Layer           // directories that are shown through an overlay; only with NewRoot
 
@@ -51,7 +51,7 @@ type Bind struct {
 	Device   bool // the file is a device that the command can use
 	Optional bool // the file may be missing on the host
 	// Upper and Work receive the command's changes, so that Path stays unchanged. They are
-	// directories on one file system. "": the command changes Path.
+	// directories on one file system, only with NewRoot. "": the command changes Path.
 	Upper, Work string
 }
 
@@ -92,7 +92,7 @@ type Command struct {
 	Env     []string
 	Dir     string
 	// Masked files exist and cannot be opened, ReadOnly files cannot be changed, and Pinned
-	// files cannot be renamed or removed. All are below a bind.
+	// files cannot be renamed or removed. All are below a bind, and need Namespaces.
 	Masked, ReadOnly, Pinned []string
 	Emptied                  []string // directories that are empty and unchangeable for the command
 }
