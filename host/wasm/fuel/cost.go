@@ -56,8 +56,8 @@ var costs = func() (t [wasm.MaxOp + 1]uint8) {
 	return t
 }()
 
-// mayTrap holds the instructions that can end the guest, or leave the function: before each of
-// them the counter has to be in the global, where the host reads it.
+// mayTrap holds the instructions that can trap, throw, or call a function or helper: before each
+// of them the counter has to be in the global, where the host reads it.
 var mayTrap = opSet(
 	wasm.OpUnreachable, wasm.OpUnreachable,
 	wasm.OpThrow, wasm.OpThrowRef,
@@ -85,8 +85,8 @@ func opSet(ends ...wasm.Op) (t [wasm.MaxOp + 1]bool) {
 	return t
 }
 
-// hiddenStateOps names the instructions that change state other than memory and globals: tables,
-// and dropped segments. Other instructions have an empty name.
+// hiddenStateOps names the instructions that keep a module from being reusable: those that change
+// tables or drop segments, and memory.init. Other instructions have an empty name.
 var hiddenStateOps = [wasm.MaxOp + 1]string{
 	wasm.OpTableSet: "table.set", wasm.OpTableInit: "table.init", wasm.OpTableCopy: "table.copy",
 	wasm.OpTableGrow: "table.grow", wasm.OpTableFill: "table.fill",
@@ -105,7 +105,7 @@ var needsAnalysis = opSet(
 	wasm.OpMisc, wasm.OpVector-1,
 )
 
-// callsFunction holds the instructions that call a function, including a helper in their place.
+// callsFunction holds the instructions that call a function, or may call a helper in their place.
 var callsFunction = opSet(
 	wasm.OpCall, wasm.OpReturnCallIndirect,
 	wasm.OpMemoryGrow, wasm.OpMemoryGrow,

@@ -4,11 +4,11 @@
 //
 // Each executed instruction has a cost, see [Cost]: most have 1, instructions that only structure
 // the code have 0, and slow ones more. Instructions that work on any number of bytes, elements or
-// pages cost by that number too; they are replaced by calls of added functions that do them in
-// pieces. The sum is the same in every run of the same module on the same input. When a function
-// has returned, the cost of its executed instructions has been counted exactly. When it trapped,
-// the rest of its basic blocks has been counted as well, at most 4096 units for each function
-// that was running; the count is never less than what was executed.
+// pages cost by that number too; unless they are small, they are replaced by calls of added
+// functions that do them in pieces. The sum is the same in every run of the same module on the
+// same input. When a function has returned, the cost of its executed instructions has been counted
+// exactly. When it trapped, the rest of the basic block has been counted as well, and up to 4096
+// units more, in each function that was running; the count is never less than what was executed.
 //
 // # How
 //
@@ -17,10 +17,11 @@
 // Inside a function the counter is computed in a local, and written to the global before every
 // instruction that may trap or leave the function; see emit.go.
 //
-// At the start of every loop and of every function that calls another, or right before the call,
-// the code checks whether the counter is below zero, and if so calls the imported function
-// refill. There a host can stop a module, or let it go on with more fuel. A function that checks
-// before its first call or loop instead of at its start checks late. Long stretches of code in
+// At the start of loops and functions the code checks whether the counter is below zero, and if
+// so calls the imported function refill. There a host can stop a module, or let it go on with more
+// fuel. A small function without calls has no check at its start, nor has one that soon comes to a
+// loop with a check; a function that checks before its first call or loop instead checks late. A
+// loop that begins with a call of a function that checks has none. Long stretches of code in
 // between, and those after calls, have checks too; see the constants in flow.go.
 //
 // The depth of calls can be limited with a second counter, the depth, which also counts down and

@@ -14,16 +14,16 @@ import (
 type Options struct {
 	// MaxDepth limits the depth of nested calls, in units of roughly 16 bytes of the engine's
 	// stack. 0: no limit. When it is exceeded, the refill function is called with a value that is
-	// not negative, and must not return. With a limit, functions whose results are typed
-	// references are refused.
+	// not negative, and must not return. With a limit, functions that call others and whose
+	// results are typed references are refused.
 	MaxDepth int64
 	// MaxTableElements limits the number of elements of all tables of the module together: a
-	// module that begins with more is refused, and table.grow fails beyond. 0: no limit but the
-	// engine's.
+	// module that begins with more is refused. The tables share the rest equally, and table.grow
+	// fails beyond a table's share. 0: no limit.
 	MaxTableElements uint64
 	MergeData        bool // merge data segments, see [wasm.MergeDataSegments]
 	// MaxSegments limits the number of data and element segments after merging; a module with more
-	// is refused. 0: only the engine's limit.
+	// is refused. 0: no limit.
 	MaxSegments int
 	// Inspect is called once with each function before it is instrumented, in any order; an error
 	// refuses the module. The body is only valid during the call. Nil: nothing is inspected.
@@ -41,8 +41,8 @@ var ErrReserved = errors.New("the name is reserved for the host")
 // operands around it, so that an invalid function stays invalid.
 //
 // The result has one more import, after the others, so that the indices of functions that m
-// defines move up by one. After those of m, it has some more functions, types, one or two
-// globals, perhaps a table, and exports of its state. It has no start section, but the export
+// defines move up by one. After those of m, it has some more types, one or two globals, exports
+// of its state, and perhaps functions and a table. It has no start section, but the export
 // [ExportStart] if m had one, and no custom sections.
 func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
 	r := &rewriter{m: m, opts: opts, imported: m.ImportedFuncs(), globals: m.Count[wasm.KindGlobal]}
@@ -117,7 +117,8 @@ func (r *rewriter) data() error {
 }
 
 // maxGrowth limits the growth of the code, as a factor: about three times the growth of any
-// compiler's output. A memory.fill in three bytes becomes fifty. A module beyond it is refused.
+// compiler's output. A memory.fill in three bytes becomes fifty. A module whose code exceeds it
+// by more than 1 MiB is refused.
 const maxGrowth = 4
 
 // maxHelpers limits the number of helpers of a module; with more it is refused. Most need three.
@@ -224,8 +225,8 @@ func (r *rewriter) code() error {
 	return nil
 }
 
-// hostInTable reports whether a table may hold an imported function: only if a part of the module
-// outside of functions names one. Exports do no harm.
+// hostInTable reports whether a table may hold an imported function: whether a part of the module
+// outside of functions names one, such as an element or an export.
 func (r *rewriter) hostInTable() bool {
 	for _, at := range r.m.FuncRefs {
 		if index, _ := binary.Uvarint(r.m.Raw[at:]); index < uint64(r.imported) {
@@ -388,8 +389,9 @@ func (r *rewriter) newFuncIndex(index uint32) uint32 {
 }
 
 // cappedTables returns the entries of the table section with new maximums. The maximum of each
-// table is its minimum and an equal share of the elements of most that no minimum needs. It
-// returns an error if the minimums need more than most. The engine has no limit of its own.
+// table is its minimum and an equal share of the elements of most that no minimum needs, but not
+// more than its own maximum. It returns an error if the minimums need more than most. The engine
+// has no limit of its own.
 func cappedTables(tables []wasm.Table, most uint64) ([]byte, error) {
 	spare := min(most, math.MaxUint32)
 	for _, t := range tables {
