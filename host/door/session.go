@@ -49,8 +49,8 @@ type SessionOptions struct {
 type Session struct {
 	Tools *dispatch.Dispatcher // carries out the calls
 	Log   *session.Log
-	// PersonCalls holds the calls that a person had made in an earlier session since its final
-	// turn, when the session was opened again; nil: none, or a new session.
+	// PersonCalls holds the calls, the newest 16 at most, that a person had made since the final
+	// turn of an earlier session when it was opened again; nil: none, or a new session.
 	PersonCalls []agent.PersonCall
 	// Provider is the name of the provider that is asked first. It is empty if the session has
 	// no model, or a model of the caller's own.
@@ -194,7 +194,8 @@ func (d *Door) checkConfig(catalog *tool.Catalog) error {
 // loadSecrets reads the secrets that the tools of a catalog ask for: they must be known before
 // anything that may hold one is shown or recorded, and a passphrase is asked for before a turn
 // and not during one. It skips tools whose every call would be denied, and opens the vault
-// only if another tool asks for a secret. A secret that cannot be read is a warning.
+// only if another tool asks for a secret. A secret that cannot be read is a warning, unless the
+// vault has none of this name.
 func (d *Door) loadSecrets(ctx context.Context, catalog *tool.Catalog, p *policy.Policy) {
 	if d.opts.Secrets == nil {
 		return
@@ -309,7 +310,8 @@ func (s *Session) recordToolCall(ctx context.Context, call tool.Call) error {
 
 var errNoModel = errors.New("the session has no model")
 
-// Run runs one turn and yields its events as they happen, see [agent.Agent.Run].
+// Run runs one turn and yields its events as they happen, see [agent.Agent.Run]. Without a model
+// it yields only an error.
 func (s *Session) Run(ctx context.Context, prompt string, with ...agent.Attachment) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
 		return func(yield func(session.Event, error) bool) {
