@@ -16,10 +16,10 @@ type class int
 const (
 	authority  class = iota // the server that gets the conversation, and text for the model
 	preference              // a setting that changes no access
-	limit
-	switchOff
-	switchOn
-	addOnly // a list to which a project may only add
+	limit                   // a number or a time that a project may only lower
+	switchOff               // a switch that a project may only turn off
+	switchOn                // a switch that a project may only turn on
+	addOnly                 // a list to which a project may only add
 	// reach is the class of the hosts that tools can reach and the files that they see. A
 	// project needs trust, as for authority, but the environment cannot set the key: programs
 	// that set variables when a person enters a directory read them from the project, and
@@ -275,7 +275,7 @@ func LimitKeys() []string {
 	return names
 }
 
-// Key returns the entry of the table for a key. Its example is the default.
+// Key returns the entry of the table for a key of [Keys]. Its example is the default.
 func Key(name string) keys.Key { return find(name).Key }
 
 // find returns the key with a name; nil: there is none.

@@ -40,7 +40,7 @@ type SessionOptions struct {
 	// Provider below, the session has calls and no turns.
 	Agent             agent.Options
 	ExtraSystemPrompt string // text of the user, added below the system prompt of the door; empty: none
-	// IgnoreProjectInstructions is set if the model does not get the text of AGENTS.md.
+	// IgnoreProjectInstructions is set if the model does not get the text of AGENTS.md or CLAUDE.md.
 	IgnoreProjectInstructions bool
 	Provider                  *Provider // configures the model if Agent.Model is nil; nil: there is none
 }
@@ -60,7 +60,7 @@ type Session struct {
 	policy              *policy.Policy
 	workspace           string
 	ignoreInstructions  bool
-	maxInstructionBytes int            // limit for the text of AGENTS.md; 0: that of package instructions
+	maxInstructionBytes int            // limit for the text of Instructions; 0: that of package instructions
 	agent               *agent.Agent   // nil: the session has no turns
 	closers             []func() error // called by end, in reverse order
 }
