@@ -99,8 +99,8 @@ var secretName = keys.Text("name of a secret", `the name of a secret, as "stocka
 	return nil
 })
 
-// LooksLikeKey reports whether a text begins like the API keys of known providers. People
-// paste keys into wrong lines.
+// LooksLikeKey reports whether a text has more than 20 bytes and begins like the API keys of
+// some known providers. People paste keys into wrong lines.
 func LooksLikeKey(s string) bool {
 	return len(s) > 20 && slices.ContainsFunc([]string{"sk-", "gsk_", "AIza", "xai-", "LLM|"}, func(begin string) bool { return strings.HasPrefix(s, begin) })
 }

@@ -43,7 +43,7 @@ type Decision struct {
 	// stage. Empty: no question was skipped.
 	SkippedQuestion string       `json:"unasked,omitempty"`
 	AllowHint       tool.Hint    `json:"change,omitempty"`   // change of policy that would allow the denied call
-	Answer          *bool        `json:"answer,omitempty"`   // answer of a person; nil: nobody has answered
+	Answer          *bool        `json:"answer,omitempty"`   // answer, false also without a person; nil: no question
 	Scope           policy.Scope `json:"scope,omitempty"`    // scope of the answer
 	AnsweredBy      string       `json:"by,omitempty"`       // who has answered
 	QuestionID      string       `json:"question,omitempty"` // ID in hexadecimal; empty: no question was asked
@@ -93,9 +93,9 @@ type Change struct {
 	Before *Version        `json:"before,omitempty"`
 	After  *Version        `json:"after,omitempty"`
 	// Diff shows the change of a text in unified format, at most 64 KiB; if more was cut off, its
-	// last line says so. It is empty if the file is not a text, if it looks like a secret or holds
-	// a known one, and if the call changes many files. Beside a diff, Added and Removed count all
-	// added and removed lines, including those cut off.
+	// last line says so. It is empty if the file is not a text or has more than 128 KiB, if it looks
+	// like a secret or holds a known one, and if the call changes many files. Beside a diff, Added
+	// and Removed count all added and removed lines, including those cut off.
 	Diff    string `json:"diff,omitempty"`
 	Added   int    `json:"added,omitempty"`
 	Removed int    `json:"removed,omitempty"`

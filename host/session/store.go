@@ -31,8 +31,8 @@ type Info struct {
 	Started   time.Time
 	Last      time.Time // time of the latest event
 	Events    int
-	Turns     int
-	Calls     int
+	Turns     int    // number of turns that have begun
+	Calls     int    // number of calls that were asked for, whether they ran or not
 	Title     string // first line of the first prompt, at most 80 characters; empty: there is none
 	OpenCalls int    // number of calls that were intended and have no result
 	Workspace string // the session's first directory; empty: not recorded, or its body was deleted

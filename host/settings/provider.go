@@ -21,7 +21,7 @@ import (
 // Keys are the places that keys of providers come from.
 type Keys struct {
 	Env     func(string) string // returns an environment variable; empty: it is not set
-	Secrets *secret.Vault
+	Secrets *secret.Vault       // required if a profile names a secret
 }
 
 // Provider returns the provider of a profile, with the address of its model, the key for that
