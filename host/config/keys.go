@@ -51,7 +51,7 @@ func (c class) fileOnly() bool { return c == reach || c == private || c == userO
 // key is one key of agent.toml: its entry in the file's table, and its accessors. Only table
 // and [entryKey] make such keys.
 type key struct {
-	keys.Key // its Example is the default
+	keys.Key // its Example is the default, except for a key below a name
 
 	class class
 	get   func(*Config) any // returns the value in the type of the kind
