@@ -22,7 +22,8 @@ type Tools interface {
 	// Repair returns the name and the arguments of a call as they were probably meant.
 	Repair(ctx context.Context, name, args string) (string, string)
 	// CallAll carries out and records the calls of one step. It returns their results in the
-	// order of the calls, each with limit as its LimitMessage. An error ends the turn.
+	// order of the calls, each with limit as its LimitMessage: empty, except in the final step
+	// with calls that a turn may have. An error ends the turn.
 	CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error)
 }
 
@@ -34,13 +35,13 @@ type Preloader interface {
 // Options wires an agent. Model, Tools, Log and Cwd are required; a limit of 0 is the default.
 type Options struct {
 	Model     llm.Model // model that answers the requests
-	Provider  string    // name of the provider, which is only recorded
+	Provider  string    // name of the provider, only for records and errors
 	ModelName string    // name of the model in requests and records; empty: the provider's default
 	Tools     Tools
 	Log       *session.Log
 	System    func() string // returns the system prompt of a new session; nil: there is none
 	// Briefs returns the briefs that precede the prompt of a turn. A brief that has not
-	// changed since it was sent is not sent again. Nil: none.
+	// changed since it was sent, or that the system prompt holds, is not sent. Nil: none.
 	Briefs       func() []Brief
 	Cwd          string       // absolute directory in which the relative paths of calls start
 	Conversation Conversation // conversation of a resumed session, from [ReadConversation]; the agent owns it from then on
@@ -55,9 +56,10 @@ type Options struct {
 }
 
 // Brief is a message for the model that the program has written, and no person: the date, or
-// the instructions of a project file. It stays in every request, unlike older turns.
+// the instructions of a project file. The newest one of a name stays in every request, unlike
+// older turns.
 type Brief struct {
-	Name string // such as "date"; a new brief replaces an older one with the same name
+	Name string // such as "date"; of several with the same name, the newest counts
 	Text string
 }
 
@@ -117,7 +119,7 @@ type Attachment struct {
 type turn struct {
 	a            *Agent
 	n            int // number of the turn, from 1
-	step         int // number of the step, from 1; 0 once all steps have ended
+	step         int // number of the step, from 1; 0 before the first and after the final step
 	start        time.Time
 	end          session.TurnEnded // body of the event turn.ended, which is filled in step by step
 	repeatCounts map[string]int    // steps with a call since any call had a new result, by name and arguments
@@ -200,7 +202,8 @@ func (t *turn) next(ctx context.Context) error {
 }
 
 // warnCallAsText warns the model that it has written a call of a tool, with this name, as
-// text, which is never run. The second time in a turn, or after all steps, it ends the turn.
+// text, which is never run. The second time in a turn, or in its final step with tools, it ends
+// the turn.
 func (t *turn) warnCallAsText(ctx context.Context, name string) error {
 	if t.warnedCallAsText || t.step == t.a.opts.MaxSteps {
 		t.end.Reason, t.end.Limit = session.EndLimit, llm.CallAsText
@@ -330,7 +333,7 @@ func (t *turn) assignID(call *llm.CallData) {
 	t.a.conversation.reserveID(call.ID)
 }
 
-// callAll carries out the calls of one step, and refuses those beyond a limit.
+// callAll carries out the calls of one step, except for those that refuse is for.
 func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	limit := ""
 	if t.step == t.a.opts.MaxSteps {

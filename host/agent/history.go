@@ -80,7 +80,7 @@ func ReadConversation(events iter.Seq2[session.Event, error], maxChars int) (Con
 	return c, nil
 }
 
-// add adds an event. An event that is not stored changes nothing.
+// add adds an event. An event that is not stored adds no message.
 func (c *Conversation) add(e session.Event) {
 	c.turn = max(c.turn, e.Turn)
 	c.spent.add(e)
@@ -268,7 +268,8 @@ func size(m llm.Message) int {
 // fit returns the messages that fit into budget characters, and counts the parts that are left
 // out. System messages stay, and the newest brief of each name. First images are left out,
 // from the oldest on, then whole turns. If the current turn alone is too long, the arguments
-// of its calls and their results become notes, from the oldest on, see recentMessages.
+// of its calls and their results become notes, from the oldest on, see recentMessages. If that
+// is not enough, more characters than budget remain.
 func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	total := 0
 	for _, m := range messages {
@@ -336,8 +337,8 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	return out, left
 }
 
-// recentMessages is the number of messages at the end that are never shortened and keep their
-// images. Only calls with more than their share of the budget are shortened all the same.
+// recentMessages is the number of messages at the end that fit does not shorten and that keep
+// their images there. Calls with more than their share of the budget are shortened all the same.
 const recentMessages = 8
 
 // Marks of the notes that replace arguments and outputs, see isShortened.

@@ -12,10 +12,10 @@ import (
 )
 
 // Config holds all settings after the layers were merged. Start from [Default] or [Merge]: the
-// zero value is not usable. A copy can be changed without an effect on the original.
+// zero value is not usable. Set and Cap change a copy without an effect on the original.
 type Config struct {
 	Model    Model
-	Profile  string             // name of the profile in use; default "", which is Model
+	Profile  string             // name of the profile in use; default "", which is Model, as is "model"
 	Profiles map[string]Profile // more models, by the name of the profile; default none
 	Prices   map[string]Price   // prices by the name of the model; default none
 
@@ -34,7 +34,7 @@ type Config struct {
 	HistoryCharBudget   int           // limit on the characters of the conversation that are sent; default 400000
 	RequireConfirmation bool          // every call is asked about, even a safe one; default false
 	SystemPrompt        string        // text added to the system prompt; default none
-	AgentsMD            bool          // send AGENTS.md to the model; default true
+	AgentsMD            bool          // send AGENTS.md, or else CLAUDE.md, to the model; default true
 
 	Tools   Tools
 	Bash    Bash
@@ -55,7 +55,7 @@ type Model struct {
 }
 
 // Profile is a model with its provider and the limits on requests. The defaults are those
-// of Model; [Config.ResolveProfile] fills in values that a profile does not set.
+// of Model; [Config.ResolveProfile] fills in the limits that a profile does not set.
 type Profile struct {
 	Provider     string        // one of [Providers], needed in a profile; in Model also "auto", the default there
 	Name         string        // name of the model; default "", which only offline permits
@@ -157,7 +157,7 @@ func Default() Config {
 // It is "" for an unknown key.
 func (c *Config) Source(key string) string { return c.sources[key] }
 
-// Value returns the value of a key as it is written in a file.
+// Value returns the value of a key, which must exist, as it is written in a file.
 func (c *Config) Value(key string) string { return keys.Format(c.find(key).get(c)) }
 
 // Keys returns the keys of [Keys], and after them the keys that are set below names: keys of
@@ -189,8 +189,9 @@ func (c *Config) find(name string) *key {
 // "/data:ro,/src" for a list. source becomes the result of [Config.Source]. The error names
 // neither the source nor the key, so that the caller can name the flag.
 //
-// If the provider changes, the address, key and model of the old provider go back to their
-// defaults.
+// If the provider of [model] changes, the address, key and model of the old provider go back to
+// their defaults, unless both are auto, offline or one of OpenAI's. In a profile, a new provider
+// or address resets the key.
 func (c *Config) Set(key, text, source string) error {
 	k := c.find(key)
 	if k == nil {
@@ -205,7 +206,7 @@ func (c *Config) Set(key, text, source string) error {
 	return nil
 }
 
-// Cap lowers a key of class limit to maxValue if it is greater, and reports whether it was.
+// Cap lowers a key of [LimitKeys] to maxValue if it is greater, and reports whether it was.
 // Keys of profiles under the same limit are lowered, too. For each lowered key, source becomes
 // the result of [Config.Source].
 func (c *Config) Cap(name string, maxValue int64, source string) (lowered bool) {

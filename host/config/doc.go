@@ -9,9 +9,9 @@
 // a class that limits what a project may do to it: it may set a preference, only lower a
 // limit, and only turn a switch to the stricter side. It may set a key of class authority (the
 // server that is asked, the directories that tools see) only when a person has trusted exactly
-// this content at exactly this place ([File.Trusted]). A project never decides which secret is
-// used, what is refused and who is believed. All other settings in a project file are ignored,
-// with a [Warning] to the user.
+// this content at exactly this place ([File.Trusted]). To a list of refused tools it may only
+// add. A project never decides which secret is used, which hosts are refused and who is
+// believed. All other settings in a project file are ignored, with a [Warning] to the user.
 //
 //	user, err := config.Parse(userPath, config.User, data) // read by policyfile.User(userPath).Bytes()
 //	project, err := config.Load("/home/u/ws/agent.toml", config.Project)

@@ -213,7 +213,7 @@ func (c *Config) ResolveProfile(name string) (Profile, error) {
 }
 
 // Check returns an error if a setting names a profile that does not exist, or if a profile has
-// no provider. Call it after all layers have been set.
+// no provider or falls back on itself. Call it after all layers have been set.
 func (c *Config) Check() error {
 	var errs []error
 	fail := func(key string, err error) {
@@ -253,8 +253,8 @@ func (c *Config) firstKeyOf(profile string) string {
 }
 
 // Price returns the price of a model: the entry of prices with its name, or else the longest
-// entry with which its name begins, or else the price in [model] if [model] names this model.
-// known is false if there is none.
+// entry with which its name begins, or else the prices in [model] if [model] names this model
+// and has both. known is false if there is none.
 func (c *Config) Price(model string) (p Price, known bool) {
 	best := ""
 	for name := range c.Prices {

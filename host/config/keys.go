@@ -16,10 +16,10 @@ type class int
 const (
 	authority  class = iota // the server that gets the conversation, and text for the model
 	preference              // a setting that changes no access
-	limit
-	switchOff
-	switchOn
-	addOnly // a list to which a project may only add
+	limit                   // a number or a time that a project may only lower
+	switchOff               // a switch that a project may only turn off
+	switchOn                // a switch that a project may only turn on
+	addOnly                 // a list to which a project may only add
 	// reach is the class of the hosts that tools can reach and the files that they see. A
 	// project needs trust, as for authority, but the environment cannot set the key: programs
 	// that set variables when a person enters a directory read them from the project, and
@@ -51,7 +51,7 @@ func (c class) fileOnly() bool { return c == reach || c == private || c == userO
 // key is one key of agent.toml: its entry in the file's table, and its accessors. Only table
 // and [entryKey] make such keys.
 type key struct {
-	keys.Key // its Example is the default
+	keys.Key // its Example is the default, except for a key below a name
 
 	class class
 	get   func(*Config) any // returns the value in the type of the kind
@@ -275,7 +275,7 @@ func LimitKeys() []string {
 	return names
 }
 
-// Key returns the entry of the table for a key. Its example is the default.
+// Key returns the entry of the table for a key of [Keys]. Its example is the default.
 func Key(name string) keys.Key { return find(name).Key }
 
 // find returns the key with a name; nil: there is none.

@@ -32,7 +32,7 @@ const (
 	acceptedProxy = `an address such as "http://proxy.example:3128"`
 )
 
-// baseURL is the kind of the address of a provider; empty: the default.
+// baseURL is the kind of the address of a provider or a search engine; empty: the default.
 var baseURL = address("URL, http or https", acceptedURL, func(u *url.URL) error {
 	switch {
 	case u.User != nil:
@@ -99,13 +99,13 @@ var secretName = keys.Text("name of a secret", `the name of a secret, as "stocka
 	return nil
 })
 
-// LooksLikeKey reports whether a text begins like the API keys of known providers. People
-// paste keys into wrong lines.
+// LooksLikeKey reports whether a text has more than 20 bytes and begins like the API keys of
+// some known providers. People paste keys into wrong lines.
 func LooksLikeKey(s string) bool {
 	return len(s) > 20 && slices.ContainsFunc([]string{"sk-", "gsk_", "AIza", "xai-", "LLM|"}, func(begin string) bool { return strings.HasPrefix(s, begin) })
 }
 
-// profileName is the kind of the name of a profile, or empty.
+// profileName is the kind of the name of a profile, or empty. [ModelProfile] counts as one.
 var profileName = keys.Text("name of a profile", "the name of a profile in quotes", func(s string) error {
 	if s == "" || s == ModelProfile {
 		return nil
@@ -125,7 +125,7 @@ var profileNames = keys.List("names of profiles", `["local"]`, 8, func(s string)
 // reasoning is the kind of a model's effort in thinking; empty: the provider's default.
 var reasoning = keys.Choice("", "low", "medium", "high")
 
-// rules returns the kind of a list of network rules. Package policy parses them; here a rule
+// rules returns the kind of a list of network rules. Package network parses them; here a rule
 // only has to be one word.
 func rules(example string) keys.Kind {
 	return keys.List("rules", example, 256, func(s string) error {

@@ -28,7 +28,7 @@ const (
 
 // File holds the settings of one agent.toml.
 type File struct {
-	Path   string // the path that was given to Load
+	Path   string // the path that was given to Load or Parse
 	Layer  Layer
 	SHA256 string // of the file's bytes, in hex
 	// Trusted is set by the caller if a person has trusted a project's file with exactly

@@ -12,7 +12,7 @@ import (
 type Warning struct {
 	Path      string // "environment" for a variable
 	Line      int    // 0 for a variable
-	Key       string
+	Key       string // for a variable, its name
 	Reason    string // reason, with the place where the setting would be accepted; without the key
 	Untrusted bool   // set if the setting would be accepted in a trusted file
 }

@@ -13,7 +13,7 @@
 // closed. The options of the packages behind it (policy, sandbox, agent) are described there.
 // A layer, see [policy.Layer], holds limits for all sessions, such as the administrator's.
 //
-// The package reads no configuration file, and no environment variable except TZ. The model is
-// told its workspace, its tools and limits, the date, and the text of AGENTS.md in the
-// workspace, which is data and decides nothing.
+// The package reads no configuration file, and no environment variable except TZ and TMPDIR.
+// The model is told its workspace, its tools and limits, the date, and the text of AGENTS.md
+// or else CLAUDE.md in the workspace, which is data and decides nothing.
 package door

@@ -32,7 +32,7 @@ import (
 // Options configures the things that the sessions of a process share. The zero value of each
 // field is its default.
 type Options struct {
-	Program string         // name and version of the program, for the log; empty: those of the main module
+	Program string         // name and version of the program, as in the log; empty: those of the main module
 	Layers  []policy.Layer // limits for all sessions; empty: there are none
 	// Sandbox configures how modules are compiled and run. The door sets Services, Config,
 	// Redact, StageDir, Permit and Build; it sets Prebuilt (the native code of the built-in
@@ -278,7 +278,8 @@ func (d *Door) Tiers() jail.Tiers { return d.jail.Tiers() }
 func (d *Door) WhyNotStaged(mounts []policy.Mount) string { return d.jail.WhyNotStaged(mounts) }
 
 // Policy returns a policy under the layers of the door. It hides the files of the door from
-// tools. The error is that Layers, Tier or LikelyTier of opts is set.
+// tools, those of the log only if Store has opened it before. The error is that Layers, Tier or
+// LikelyTier of opts is set.
 func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	if opts.Layers != nil {
 		return nil, errors.New("a session cannot set layers: those of the door hold for all its sessions")

@@ -11,7 +11,7 @@ import (
 )
 
 // Directory returns the absolute path of a directory without symbolic links, under which guests
-// see it. It returns an error if there is no such directory.
+// see it; empty: of the current directory. It returns an error if there is no such directory.
 func Directory(name string) (string, error) {
 	abs, err := filepath.Abs(name)
 	if err == nil {

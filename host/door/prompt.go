@@ -143,9 +143,9 @@ func (s *Session) stagesCommands(opts policy.Options) bool {
 	return x.Changes == policy.ChangesStaged && x.AskFirstReason == ""
 }
 
-// Instructions returns the current AGENTS.md of the workspace. The File has no Name if there
-// is no AGENTS.md, if it is ignored, or if tools do not see the workspace. The error may be
-// that the policy hides the file from file_read, or denies reading it.
+// Instructions returns the current AGENTS.md of the workspace, or else CLAUDE.md. The File has
+// no Name if there is neither, if they are ignored, or if tools do not see the workspace. The
+// error may be that the policy hides the file from file_read, or denies reading it.
 func (s *Session) Instructions() (instructions.File, error) {
 	if s.ignoreInstructions {
 		return instructions.File{}, nil

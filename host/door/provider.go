@@ -96,17 +96,18 @@ type Provider struct {
 	// Client holds the options of the client. The door sets Name and HTTPClient. For the
 	// offline model it also sets APIKey, BaseURL and Model.
 	Client   provider.Options
-	Attempts int        // number of times that a request is sent until it succeeds; 0: 4
+	Attempts int        // limit for the times that a request is sent until it succeeds; 0: 4
 	Price    *llm.Price // price of the model; nil: unknown
 	// Rules are the user's network rules. A host that they deny is denied to the provider,
-	// too. The provider's own host needs no rule.
+	// too. The provider's own host needs no rule, unless its name leads to a private network.
 	Rules []network.Rule
 	// Fallback lists providers that are asked in this order if this one fails and another may
 	// succeed. Their own Fallback is ignored.
 	Fallback []Provider
 }
 
-// Address returns the URL of the provider; empty: it is unknown, or runs in this process.
+// Address returns the URL of the provider; empty: it is unknown, or runs in this process. For
+// [ProviderAuto] it is that of openai.
 func (p *Provider) Address() string {
 	k, _ := ProviderKindOf(p.Name)
 	if k.Address == "" {
@@ -145,7 +146,8 @@ func (d *Door) ResolveProvider(p Provider) (Provider, error) {
 }
 
 // FindOllama looks for an Ollama server at the address in the environment, or else on this
-// machine. It makes one request, which loads no model; none if a layer denies it.
+// machine. It makes one request, which loads no model; none if a layer or a rule denies it. ok
+// reports whether it has found one.
 func (d *Door) FindOllama(ctx context.Context, env func(string) string, rules []network.Rule) (found ProviderInfo, ok bool) {
 	kind, _ := ProviderKindOf(ProviderOllama)
 	p := Provider{Name: ProviderOllama, Rules: rules, Client: provider.Options{BaseURL: kind.AddressIn(env)}}
@@ -200,13 +202,13 @@ func (d *Door) resolveProvider(p *Provider, needsModel bool) error {
 type ProviderInfo struct {
 	Name   string   // name of the provider; empty: it cannot be asked
 	URL    string   // base URL of the provider; empty: it runs in this process
-	Models []string // names of its models; nil: it does not list them
+	Models []string // names of its models; nil: it lists none, or was not asked
 	Hint   string   // possible mistake in the base URL, if Models is nil; empty: none
 }
 
-// Probe asks a provider for its models, with one request that costs nothing and sends no part
-// of a conversation. Only ctx limits its time. The error may be a *[ModelError] or a
-// *llm.ProviderError.
+// Probe asks a provider for its models, with a request that costs nothing and sends no part of a
+// conversation. Only ctx limits its time. The offline provider is not asked. The error may be a
+// *[ModelError] or a *llm.ProviderError.
 func (d *Door) Probe(ctx context.Context, p Provider) (ProviderInfo, error) {
 	return d.probe(ctx, p, true)
 }
@@ -348,7 +350,8 @@ func checkPermitted(fault ModelFault, what, value string, lists []policy.List) e
 	return e
 }
 
-// setHTTPClient sets an HTTP client that reaches only the provider's own host.
+// setHTTPClient sets an HTTP client that reaches only the hosts of [egress.ProviderNetwork] that
+// the layers allow.
 func (d *Door) setHTTPClient(opts *provider.Options, rules []network.Rule) error {
 	out, err := d.egress()
 	if err != nil {

@@ -40,7 +40,7 @@ type SessionOptions struct {
 	// Provider below, the session has calls and no turns.
 	Agent             agent.Options
 	ExtraSystemPrompt string // text of the user, added below the system prompt of the door; empty: none
-	// IgnoreProjectInstructions is set if the model does not get the text of AGENTS.md.
+	// IgnoreProjectInstructions is set if the model does not get the text of AGENTS.md or CLAUDE.md.
 	IgnoreProjectInstructions bool
 	Provider                  *Provider // configures the model if Agent.Model is nil; nil: there is none
 }
@@ -49,8 +49,8 @@ type SessionOptions struct {
 type Session struct {
 	Tools *dispatch.Dispatcher // carries out the calls
 	Log   *session.Log
-	// PersonCalls holds the calls that a person had made in an earlier session since its final
-	// turn, when the session was opened again; nil: none, or a new session.
+	// PersonCalls holds the calls, the newest 16 at most, that a person had made since the final
+	// turn of an earlier session when it was opened again; nil: none, or a new session.
 	PersonCalls []agent.PersonCall
 	// Provider is the name of the provider that is asked first. It is empty if the session has
 	// no model, or a model of the caller's own.
@@ -60,7 +60,7 @@ type Session struct {
 	policy              *policy.Policy
 	workspace           string
 	ignoreInstructions  bool
-	maxInstructionBytes int            // limit for the text of AGENTS.md; 0: that of package instructions
+	maxInstructionBytes int            // limit for the text of Instructions; 0: that of package instructions
 	agent               *agent.Agent   // nil: the session has no turns
 	closers             []func() error // called by end, in reverse order
 }
@@ -194,7 +194,8 @@ func (d *Door) checkConfig(catalog *tool.Catalog) error {
 // loadSecrets reads the secrets that the tools of a catalog ask for: they must be known before
 // anything that may hold one is shown or recorded, and a passphrase is asked for before a turn
 // and not during one. It skips tools whose every call would be denied, and opens the vault
-// only if another tool asks for a secret. A secret that cannot be read is a warning.
+// only if another tool asks for a secret. A secret that cannot be read is a warning, unless the
+// vault has none of this name.
 func (d *Door) loadSecrets(ctx context.Context, catalog *tool.Catalog, p *policy.Policy) {
 	if d.opts.Secrets == nil {
 		return
@@ -309,7 +310,8 @@ func (s *Session) recordToolCall(ctx context.Context, call tool.Call) error {
 
 var errNoModel = errors.New("the session has no model")
 
-// Run runs one turn and yields its events as they happen, see [agent.Agent.Run].
+// Run runs one turn and yields its events as they happen, see [agent.Agent.Run]. Without a model
+// it yields only an error.
 func (s *Session) Run(ctx context.Context, prompt string, with ...agent.Attachment) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
 		return func(yield func(session.Event, error) bool) {

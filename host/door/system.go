@@ -46,8 +46,8 @@ func (d *Door) config(module, name string) (string, bool) {
 // gitTool is the name of the built-in module that reads git repositories, and of its tool.
 const gitTool = "git"
 
-// hiddenFromGit returns the hidden paths of a repository for the git module, which also finds
-// them in old revisions. The lines of the question are the name of the value, the git
+// hiddenFromGit returns the paths of a repository that the layers hide, for the git module, which
+// also finds them in old revisions. The lines of the question are the name of the value, the git
 // directory, the main worktree and another worktree; the worktrees are empty if unknown. The
 // answer has one path a line. It is "*" if the paths are not known, are too many, or if the
 // question is incomplete.
@@ -111,7 +111,7 @@ func distribution(file string) string {
 	return ""
 }
 
-// memory returns the size of the machine's memory in GiB; empty if unknown.
+// memory returns the size of the machine's memory, such as "15.5 GiB"; empty if unknown.
 func memory(file string) string {
 	for _, line := range lines(file) {
 		var kib uint64
@@ -123,7 +123,7 @@ func memory(file string) string {
 }
 
 // timezone returns the name of the time zone, such as Europe/Berlin, from the variable or
-// the link that sets it; without both, its abbreviation.
+// the link that sets it; without a valid name there, its abbreviation.
 func timezone(variable, link string, now time.Time) string {
 	name := strings.TrimPrefix(variable, ":")
 	if name == "" {

@@ -69,7 +69,8 @@ func (x *fetch) readError(err error, tooLarge *services.Error) error {
 	return phaseError(services.Protocol, "read the answer of "+x.target.url.Host, err)
 }
 
-// decoded decompresses gzip, which the request has asked for. Another coding is an error.
+// decoded decompresses gzip, which the request has asked for. A body without a coding stays as
+// it is; any other coding is an error.
 func (x *fetch) decoded(resp *http.Response, r io.Reader) (io.Reader, error) {
 	coding := strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ","))
 	switch strings.ToLower(coding) {

@@ -19,8 +19,8 @@
 // certificate authorities come with [Options], from a user or an administrator.
 //
 // Everything that a guest, a command, a name server, a proxy or an HTTP server sends is
-// hostile. Errors of requests are [*services.Error] values; if the network denies a request, the
-// error wraps a [*network.Denial] with the smallest rule that would allow it. An Egress is safe
-// for concurrent use. See RATIONALE, "Why does one bad address refuse a name?" and "Why does a
-// command's proxy read how TLS begins?"
+// hostile. Errors of Fetch and ServeProxy are [*services.Error] values. If the rules of the network
+// deny a request, the error wraps a [*network.Denial]; if one more rule would allow it, the Denial
+// holds the smallest. An Egress is safe for concurrent use. See RATIONALE, "Why does one bad
+// address refuse a name?" and "Why does a command's proxy read how TLS begins?"
 package egress

@@ -29,9 +29,9 @@ type Options struct {
 	// reached directly. Other addresses (this machine, granted private ones) are never sent to
 	// the proxy.
 	Proxy string
-	// ProxyResolves sends names to the proxy, for networks where only the proxy can resolve
-	// them. The proxy then has to check their addresses. False: names are resolved and checked
-	// here, and the proxy gets an address.
+	// ProxyResolves sends all names but localhost to the proxy, for networks where only the
+	// proxy can resolve them. The proxy then has to check their addresses. False: names are
+	// resolved and checked here, and the proxy gets an address. Without Proxy it has no effect.
 	ProxyResolves bool
 	ProxyFrom     string // place where Proxy is set, for errors; empty: unknown
 	// IgnoredProxyVariable is the name of an environment variable that is set to a proxy and
@@ -48,7 +48,7 @@ type Options struct {
 	resolveTimeout time.Duration // limit for resolving one name; 5s
 	connectTimeout time.Duration // limit for connecting to one address; 5s
 	tlsTimeout     time.Duration // limit for a handshake, and for the proxy's answer; 10s
-	headerTimeout  time.Duration // limit from the end of a guest's request to the head of the answer; 20s
+	headerTimeout  time.Duration // limit from the end of a guest's or command's request to the answer's head; 20s
 	resolver       resolver      // resolves names; net.DefaultResolver
 	// connect opens the connection to a checked address; by TCP.
 	connect func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
@@ -66,8 +66,8 @@ type Egress struct {
 	roots func() (*x509.CertPool, error) // returns the trusted certificate authorities; reads them at the first call
 }
 
-// New returns an Egress. It returns an error for an invalid proxy and for a file of
-// authorities with an unreadable part. It connects to nothing.
+// New returns an Egress. It returns an error for an invalid proxy, and for a file of
+// authorities that has no certificate or an unreadable part. It connects to nothing.
 func New(opts Options) (*Egress, error) {
 	opts.resolveTimeout = cmp.Or(opts.resolveTimeout, 5*time.Second)
 	opts.connectTimeout = cmp.Or(opts.connectTimeout, 5*time.Second)
@@ -126,7 +126,7 @@ func (e *Egress) dial(ctx context.Context, d network.Decision) (net.Conn, error)
 
 // firstOf calls reach for up to maxAttempts addresses in turn, and returns the first
 // connection. If all fail, it returns the error for the first address. what is for the error
-// if ctx ends.
+// if ctx ends before the first attempt.
 func firstOf(ctx context.Context, what string, addrs []netip.Addr, reach func(netip.Addr) (net.Conn, error)) (net.Conn, error) {
 	var first error
 	for _, a := range addrs[:min(len(addrs), maxAttempts)] {
@@ -186,7 +186,7 @@ func (e *Egress) resolve(ctx context.Context, d network.Decision) ([]netip.Addr,
 	return addrs, nil
 }
 
-// lookup returns the addresses of a name, with one query.
+// lookup asks the resolver once for the addresses of a name. None is an error.
 func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.resolveTimeout)
 	defer cancel()

@@ -322,7 +322,7 @@ func checkHead(resp *http.Response) error {
 	return nil
 }
 
-// redirects returns the target of a redirect; empty: it is none. Two are an error.
+// redirects returns the header Location of a redirect; empty: it is none. Two of them are an error.
 func redirects(resp *http.Response) (string, error) {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -350,7 +350,8 @@ func (e *Egress) pairs(h http.Header) [][2]string {
 	return out
 }
 
-// log logs the request, and counts the received bytes and a refusal on the grant's account.
+// log logs the request, and counts the received bytes of the body and a refusal on the grant's
+// account.
 func (x *fetch) log(ctx context.Context, d network.Decision, start time.Time, received counter, resp *services.Response, err error) {
 	x.grant.NoteReceived(d, received.n)
 	status := 0

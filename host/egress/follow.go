@@ -17,8 +17,8 @@ import (
 // FollowingClient returns a client for modules and their signatures, which a person fetches
 // from registries and web servers. It differs from [Egress.Client] in three ways. It follows
 // at most 5 redirects, each decided like any request. Once one leads to another host, port or
-// protocol than the first request's, no credentials are sent, and a body refuses it; none may
-// lead from https to http. It decompresses nothing. It gives up on a server that takes or
+// protocol than the first request's, no credentials are sent, and a request with a body fails.
+// None may lead from https to http. It decompresses nothing. It gives up on a server that takes or
 // sends nothing for the time idle (0: 30 seconds), with a [services.Timeout]. Its user has to
 // limit the total time and the size.
 func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.Client {
@@ -41,11 +41,11 @@ func (e *Egress) ClientFactory(rules []network.Rule, ceiling policy.Ceiling, byP
 }
 
 // FetchNetwork returns the network of a [Egress.FollowingClient] for the server at a URL: its
-// host; this machine at the URL's port, if the host is localhost; and the hosts that the
-// user's rules allow, all without the hosts that they deny. A name that leads to a private
-// network needs a rule for the address. byPerson is set if a person has named the URL.
-// Otherwise it comes from a file of a project, which must not point the user at addresses that
-// only the user can reach: then also an address that is not public, and this machine, need a
+// host, only at the URL's port and protocol; this machine there, if the host is localhost; and
+// the hosts that the user's rules allow, all without the hosts that they deny. A name that leads
+// to a private network needs a rule for the address. byPerson is set if a person has named the
+// URL. Otherwise it comes from a file of a project, which must not point the user at addresses
+// that only the user can reach: then also an address that is not public, and this machine, need a
 // rule. An administrator's list is applied afterwards, with [network.Network.Restrict].
 func FetchNetwork(base string, rules []network.Rule, byPerson bool) (*network.Network, error) {
 	t, err := parseTarget(base)
@@ -68,8 +68,8 @@ func FetchNetwork(base string, rules []network.Rule, byPerson bool) (*network.Ne
 	return network.New(all), nil
 }
 
-// checkRedirect refuses a redirect, or removes headers from its request. net/http calls it
-// before each redirect; the transport then decides about the new request.
+// checkRedirect refuses some redirects, and removes headers from the requests of others.
+// net/http calls it before each redirect; the transport then decides about the new request.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL.Host
 	if len(via) > maxRedirects {

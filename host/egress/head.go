@@ -111,7 +111,8 @@ func (h *head) check() error {
 	return nil
 }
 
-// checkHost refuses a header Host that differs from the host of the target.
+// checkHost refuses a header Host that differs from the host of the target. It compares no
+// ports; an absent header is no error.
 func (h *head) checkHost(host network.Host) error {
 	named := h.header.Get("Host")
 	if o, rest, err := network.ParseOrigin("http://" + named); named != "" && (err != nil || rest != "" || o.Host != host) {

@@ -35,7 +35,8 @@ func readHello(r io.Reader) (hello *tls.ClientHelloInfo, read []byte, err error)
 	return hello, heard.read.Bytes(), err
 }
 
-// checkHello refuses a TLS client that asks for a server other than host.
+// checkHello refuses a TLS client that asks for a server other than host, or does not show which.
+// It may only leave out the name of an address.
 func checkHello(hello *tls.ClientHelloInfo, host network.Host) error {
 	if slices.Contains(hello.Extensions, encryptedClientHello) {
 		return fmt.Errorf("the TLS client hides which server it asks for (encrypted client hello); only %s is allowed", host)

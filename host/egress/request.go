@@ -78,7 +78,7 @@ func checkField(name, value string) error {
 }
 
 // crossOriginHeaders returns the headers of a request that are kept on a redirect to another host,
-// port or protocol. None of them can hold credentials.
+// port or protocol. None of them is meant for credentials.
 func crossOriginHeaders(h http.Header) http.Header {
 	out := http.Header{}
 	for _, name := range []string{"Accept", "Accept-Language", "User-Agent"} {

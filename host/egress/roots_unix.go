@@ -26,7 +26,7 @@ var rootFiles = []string{
 }
 
 // systemRoots returns the authorities of the first file that exists. If there is none, the pool is
-// empty, and no server is trusted.
+// empty.
 func systemRoots() (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	for _, name := range rootFiles {

@@ -35,7 +35,7 @@ const (
 // allows CONNECT with any protocol inside. Plain http is served request by request, in
 // absolute form or within a CONNECT: one request on each connection, without following
 // redirects, and without switching protocols. A denied request is answered with status 403,
-// with the reason in the status line and as text.
+// with the reason in the status line and as text; TLS with another host, with a TLS alert.
 //
 // Connections and requests count against the grant's limits for requests and for sent bytes,
 // with all bytes that are sent on them. All connections together may receive as much as that
@@ -79,9 +79,9 @@ func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Gr
 	}
 }
 
-// ProxyEnv returns the environment variables that make programs use the proxy at addr,
-// HOST:PORT. Some programs read the upper-case names, some the lower-case ones, and node reads
-// them only with NODE_USE_ENV_PROXY.
+// ProxyEnv returns environment variables, as NAME=VALUE, that make programs use the proxy at
+// addr, HOST:PORT. Some programs read the upper-case names, some the lower-case ones, and node
+// reads them only with NODE_USE_ENV_PROXY.
 func ProxyEnv(addr string) []string {
 	env := []string{"NO_PROXY=", "no_proxy=", "NODE_USE_ENV_PROXY=1"}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
@@ -345,7 +345,8 @@ func (c *relay) refuse(err error) {
 		status, reason, len(reason)+1, reason)
 }
 
-// advice returns the text of an error, with the flag that would allow a denied request.
+// advice returns the text of an error, with the flag, if there is one, that would allow a denied
+// request.
 func advice(err error) string {
 	denial, ok := errors.AsType[*network.Denial](err)
 	if !ok || denial.AllowRule == nil {

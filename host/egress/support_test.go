@@ -31,7 +31,7 @@ import (
 )
 
 // nameServer is a real name server on loopback. zone returns the addresses of a name; it
-// also gets the number of earlier queries for the name.
+// also gets the number of earlier queries of the same type for the name.
 type nameServer struct {
 	*net.Resolver
 	zone func(name string, before int) []string

@@ -12,7 +12,7 @@ import (
 
 // Started is the body of session.started.
 type Started struct {
-	Program   string   `json:"program"` // version of the program that began the session
+	Program   string   `json:"program"` // name and version of the program that began the session
 	Workspace string   `json:"workspace"`
 	Mounts    []string `json:"mounts"` // PATH:ro or PATH:rw
 	Tools     []string `json:"tools"`
@@ -43,7 +43,7 @@ type Decision struct {
 	// stage. Empty: no question was skipped.
 	SkippedQuestion string       `json:"unasked,omitempty"`
 	AllowHint       tool.Hint    `json:"change,omitempty"`   // change of policy that would allow the denied call
-	Answer          *bool        `json:"answer,omitempty"`   // answer of a person; nil: nobody has answered
+	Answer          *bool        `json:"answer,omitempty"`   // answer, false also without a person; nil: no question
 	Scope           policy.Scope `json:"scope,omitempty"`    // scope of the answer
 	AnsweredBy      string       `json:"by,omitempty"`       // who has answered
 	QuestionID      string       `json:"question,omitempty"` // ID in hexadecimal; empty: no question was asked
@@ -93,14 +93,14 @@ type Change struct {
 	Before *Version        `json:"before,omitempty"`
 	After  *Version        `json:"after,omitempty"`
 	// Diff shows the change of a text in unified format, at most 64 KiB; if more was cut off, its
-	// last line says so. It is empty if the file is not a text, if it looks like a secret or holds
-	// a known one, and if the call changes many files. Added and Removed count all added and
-	// removed lines, including those cut off.
+	// last line says so. It is empty if the file is not a text or has more than 128 KiB, if it looks
+	// like a secret or holds a known one, and if the call changes many files. Beside a diff, Added
+	// and Removed count all added and removed lines, including those cut off.
 	Diff    string `json:"diff,omitempty"`
 	Added   int    `json:"added,omitempty"`
 	Removed int    `json:"removed,omitempty"`
-	// NoPreimage is the reason why the store has no content of the file before the change, so that
-	// the change cannot be undone. Empty: the store has it, or there was no file.
+	// NoPreimage is the reason why the store gets no content of the file before the change, so that
+	// the change cannot be undone. Empty: the store gets it, or the change loses no content.
 	NoPreimage NoPreimage `json:"no_image,omitempty"`
 }
 
@@ -109,7 +109,7 @@ type NoPreimage string
 
 // The reasons why the content of a file before a change is not kept.
 const (
-	NoPreimageSecret     NoPreimage = "secret"     // the file looks like a secret, or holds a known one
+	NoPreimageSecret     NoPreimage = "secret"     // the file looks like a secret, or holds one, also in its name
 	NoPreimageLarge      NoPreimage = "large"      // the file has more than MaxPreimageBytes
 	NoPreimageMany       NoPreimage = "many"       // the changed files have more than MaxPreimagesBytes, or are too many to read
 	NoPreimageUnreadable NoPreimage = "unreadable" // the file cannot be read
@@ -119,7 +119,7 @@ const (
 type Version struct {
 	Bytes    int64  `json:"bytes"`
 	Mode     string `json:"mode"`
-	SHA256   string `json:"sha256,omitempty"` // hash of a regular file of at most 16 MiB; else empty
+	SHA256   string `json:"sha256,omitempty"` // hash of a regular file, in hex; empty: too large, or not read
 	Target   string `json:"target,omitempty"` // target of a symbolic link
 	HardLink string `json:"twin,omitempty"`   // another name of the same file
 }
@@ -177,7 +177,7 @@ type TurnEnded struct {
 	Reason     EndReason   `json:"reason"`
 	Error      string      `json:"error,omitempty"`
 	Hint       string      `json:"hint,omitempty"`          // advice about the error
-	Limit      string      `json:"limit,omitempty"`         // the key of the limit that was reached
+	Limit      string      `json:"limit,omitempty"`         // key of the limit that was reached; or why an answer was cut
 	Steps      int         `json:"steps"`                   // number of steps of the turn
 	Calls      int         `json:"calls"`                   // number of calls of tools
 	Failed     int         `json:"failed_calls"`            // number of calls without success

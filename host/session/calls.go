@@ -11,13 +11,13 @@ import (
 // PastCall is a call in the log.
 type PastCall struct {
 	Call     tool.Call
-	Decision *Decision // nil: nothing was decided
+	Decision *Decision // nil: nothing was decided, or the body was deleted
 }
 
-// ReadCalls returns the body of the session's first event, and its calls in order. If the log
-// lacks something about a call, because the call never ran or a body was deleted, the most likely
-// value is used: a call in a turn is the model's, any other call a person's, and its directory is
-// that of the session. The error is that of events.
+// ReadCalls returns the body of the session's first event, and its calls in order, without those
+// whose own body was deleted. If the log lacks something else about a call, for example because
+// it never ran, the most likely value is used: a call in a turn is the model's, any other call a
+// person's, and its directory is that of the session. The error is that of events.
 func ReadCalls(events iter.Seq2[Event, error]) (began Started, calls []*PastCall, _ error) {
 	byID := map[string]*PastCall{}
 	for e, err := range events {

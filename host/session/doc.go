@@ -6,9 +6,9 @@
 // store, so that a session cannot vanish from the store unnoticed. The other leads to the
 // preceding event in its session, so that an exported session can be verified alone.
 //
-// A [Store] keeps events. A [Log] is the view of one running session on a store, and the
-// only way to make events. When [Log.Append] returns, the events are on disk: the intent of
-// a call is durable before the call has an effect. A store also keeps preimages: the
+// A [Store] keeps events. A [Log] is the view of one running session on a store, and makes
+// its events. When [Log.Append] has succeeded, the events are on disk: the intent of a call
+// is durable before the call has an effect. A store also keeps preimages: the
 // contents of files before a call changed them. They are found by the hashes in the events,
 // and the oldest make room for new ones.
 package session

@@ -43,7 +43,6 @@ const (
 
 // Event is one entry of a session.
 type Event struct {
-	// Header is covered by the chain. It stays when the body is deleted.
 	Header                 // covered by the chain; it stays when the body is deleted
 	Body   json.RawMessage // JSON of the Go type that belongs to Type; nil: it was deleted
 	// Salt hides a short body from a reader who has only the digest. It is deleted with the body.

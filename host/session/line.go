@@ -20,8 +20,9 @@ type line struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// Line returns the event as one line of JSON. Every character that some reader takes for a
-// line end is escaped. The form is a documented contract of `--json` and of exported sessions.
+// Line returns the event as one line of JSON with a final newline. Every other character that some
+// reader takes for a line end is escaped. The form is a documented contract of `--json` and of
+// exported sessions.
 func (e Event) Line() ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

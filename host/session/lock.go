@@ -9,12 +9,12 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrInUse is wrapped by the error of [Lock] if another process has the lock.
+// ErrInUse is wrapped by the error of [Lock] if another process, or this one, has the lock.
 var ErrInUse = errors.New("the session is in use by another process")
 
 // Lock keeps other processes out of a session by a lock on a file in dir, which must exist. The
-// lock ends with the process. unlock ends it earlier, and removes the file. If another process has
-// the lock, the error wraps [ErrInUse].
+// lock ends with the process. unlock ends it earlier, and removes the file. If another process, or
+// this one, has the lock already, the error wraps [ErrInUse].
 func Lock(dir, id string) (unlock func() error, err error) {
 	if !ValidID(id) {
 		return nil, fmt.Errorf("session id %q is not one that stockade makes: the log was changed", id)

@@ -33,7 +33,8 @@ type Log struct {
 // SetRedactor makes r redact everything that is recorded or shown. Call it before using the log.
 func (l *Log) SetRedactor(r *redact.Redactor) { l.redactor, l.deltas = r, r.Stream() }
 
-// NewLog returns the log of the session with the id. The session may be new. now returns the time.
+// NewLog returns the log of the session with the id. The session may be new. now returns the time
+// of events that are not stored.
 func NewLog(store Store, id string, now func() time.Time) *Log {
 	return &Log{store: store, id: id, now: now, observers: map[int]func(Event){}}
 }
@@ -50,7 +51,7 @@ func (l *Log) Begin(drafts ...Draft) {
 }
 
 // Append adds the drafts to the session, sets their Session field and redacts them. When it
-// returns without an error, their events are durable.
+// returns their events without an error, they are durable.
 func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 	drafts = l.ready(drafts)
 	l.mu.Lock() // also during the store's Append, so that observers see the events in the order of the log

@@ -31,9 +31,9 @@ type Info struct {
 	Started   time.Time
 	Last      time.Time // time of the latest event
 	Events    int
-	Turns     int
-	Calls     int
-	Title     string // first line of the first prompt; empty: there is none
+	Turns     int    // number of turns that have begun
+	Calls     int    // number of calls that were asked for, whether they ran or not
+	Title     string // first line of the first prompt, at most 80 characters; empty: there is none
 	OpenCalls int    // number of calls that were intended and have no result
 	Workspace string // the session's first directory; empty: not recorded, or its body was deleted
 }
@@ -62,7 +62,8 @@ type Store interface {
 	// Sessions lists the sessions. The session with the latest event comes first.
 	Sessions(ctx context.Context) ([]Info, error)
 	// Resolve returns the id that begins with prefix. "last" stands for the session with the
-	// latest event. The error wraps ErrNoSession or ErrAmbiguous if there is not exactly one.
+	// latest event; an empty prefix fits none. The error wraps ErrNoSession or ErrAmbiguous if
+	// there is not exactly one.
 	Resolve(ctx context.Context, prefix string) (string, error)
 	// OpenCalls lists the calls that were intended and have no result.
 	OpenCalls(ctx context.Context) ([]OpenCall, error)

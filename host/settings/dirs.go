@@ -13,10 +13,10 @@ import (
 // Dirs holds this program's own folders, as in the XDG base directory specification. A folder
 // is created when something is first stored in it, and no guest sees any of them.
 type Dirs struct {
-	Config string // agent.toml, remembered answers
-	Data   string // sessions, secrets
-	State  string // stages, trusted project files, the key of the secrets, typed prompts
-	Cache  string // compiled code
+	Config string // agent.toml, policy.toml, trusted publishers, remembered answers
+	Data   string // sessions, secrets, added modules
+	State  string // stages, trusted project files, the key of the secrets, typed prompts, git histories
+	Cache  string // compiled code, changes of commands to the user's caches
 
 	places []place // origin of each folder
 }
@@ -28,9 +28,9 @@ type place struct {
 	below    string // default place, below the home directory
 }
 
-// FindDirs returns the folders named by XDG_*_HOME. A variable without an absolute path does
-// not count, as the specification says; then the folder is in its usual place below HOME. The
-// error is a *[NoPlaceError].
+// FindDirs returns the folders named stockade in those of XDG_*_HOME. A variable without an
+// absolute path does not count, as the specification says; then the folder is in its usual place
+// below HOME. The error is a *[NoPlaceError].
 func FindDirs(env func(string) string) (Dirs, error) {
 	var d Dirs
 	for _, f := range []struct {

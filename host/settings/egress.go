@@ -11,7 +11,7 @@ import (
 )
 
 // Egress returns the options of the network: the proxy, and the certificate authorities of the
-// administrator and the settings. In the paths of the settings, "~" stands for HOME.
+// administrator and the settings. In the paths of the settings, "~/" at the start stands for HOME.
 func (s *Settings) Egress(administrator policyfile.Place, env func(string) string) (egress.Options, error) {
 	opts, err := RouteOptions(administrator, policy.RouteOf(s.Layers))
 	if err != nil {
@@ -43,9 +43,9 @@ func UnreadProxy(env func(string) string) string {
 	return ""
 }
 
-// RouteOptions returns the options of the administrator's route alone. Its files must be as
-// safe as the administrator's policy: anybody who can write to one can read everything that is
-// sent.
+// RouteOptions returns the options of the administrator's route alone: the URL of its proxy, and
+// its certificate authorities. Its files must be as safe as the administrator's policy: anybody
+// who can write to one can read everything that is sent.
 func RouteOptions(administrator policyfile.Place, route policy.Route) (egress.Options, error) {
 	var opts egress.Options
 	if route.Proxy != nil {

@@ -85,7 +85,8 @@ func (k entryFile[E]) change(f func([]E) []E) error {
 	return withLock(k.path, func() error { return k.replace(f) })
 }
 
-// withLock runs f while nobody else changes the file. It creates the folder of the file.
+// withLock runs f with a lock that keeps others of its callers out. It creates the folder of the
+// file.
 func withLock(path string, f func() error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

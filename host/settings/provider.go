@@ -21,7 +21,7 @@ import (
 // Keys are the places that keys of providers come from.
 type Keys struct {
 	Env     func(string) string // returns an environment variable; empty: it is not set
-	Secrets *secret.Vault
+	Secrets *secret.Vault       // required if a profile names a secret
 }
 
 // Provider returns the provider of a profile, with the address of its model, the key for that
@@ -32,9 +32,11 @@ type Keys struct {
 //
 //   - The key in a provider's usual variable goes to the provider's own address, to the
 //     address in its usual variable, and to that of [model].
-//   - A profile with an address of its own gets the key that it names, or none.
-//   - A server that a variable names gets the key of the usual variable, or none.
-//   - A secret goes to the hosts that it is bound to, over https or to this machine.
+//   - A profile with a server of its own gets the key that it names, or none.
+//   - A server that a variable names gets the key of the usual variable, or none. That another
+//     key is named is an error.
+//   - A secret goes to the hosts that it is bound to (if to none, to any), over https or to this
+//     machine.
 func (s *Settings) Provider(ctx context.Context, name string, keys Keys, rules []network.Rule) (*door.Provider, error) {
 	p, fallback, err := s.provider(ctx, cmp.Or(name, s.Config.Profile, config.ModelProfile), keys, rules)
 	if err != nil {

@@ -3,9 +3,9 @@
 //
 // Settings come from the user's agent.toml, then the workspace's, then the environment,
 // then flags; later ones win. Some keys count in a workspace's file only if a person
-// trusts exactly its content ([Trust]). The layers of the policy are the administrator,
-// the user, the project, the environment and flags. What all of them permit is the
-// ceiling, and settings are lowered to it. An [Answer] is an answer that a person gave
+// trusts exactly its content ([Trust]). The layers of the policy are the settings, the
+// administrator, the user, the project, the environment and flags. What all of them permit is
+// the ceiling, and settings are lowered to it. An [Answer] is an answer that a person gave
 // for good; it is a rule in the next run. The program stores its own files in folders
 // ([Dirs]) that no guest sees and that no variable may put into the workspace.
 //
@@ -36,7 +36,7 @@ type Options struct {
 	Deny      []string // rules of --deny
 	// Ask asks a person whether to trust a workspace's file with keys that need trust. was is
 	// the trust in an earlier content, or the zero Trust. Nil: nobody can be asked, and these
-	// keys do not count.
+	// keys count only with an earlier yes.
 	Ask func(ctx context.Context, f *config.File, was Trust) (bool, error)
 	// Warn receives warnings for the person. hint is the remedy and may be empty. Nil:
 	// warnings are dropped.
@@ -211,5 +211,5 @@ func ProjectFile(work string) string { return filepath.Join(work, "agent.toml") 
 // ProjectPolicy returns the path of the policy in a workspace.
 func ProjectPolicy(work string) string { return filepath.Join(work, ".stockade", "policy.toml") }
 
-// Masked returns the paths that no guest sees.
+// Masked returns the paths of the program's files and of a project's policy, which no guest sees.
 func (s *Settings) Masked() []string { return append(s.Dirs.masked(), ProjectPolicy(s.Workspace)) }

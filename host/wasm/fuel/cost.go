@@ -85,8 +85,8 @@ func opSet(ends ...wasm.Op) (t [wasm.MaxOp + 1]bool) {
 	return t
 }
 
-// hiddenStateOps names the instructions that change state other than memory and globals: tables,
-// and dropped segments. Other instructions have an empty name.
+// hiddenStateOps names the instructions that keep a module from being reusable: those that change
+// tables or drop segments, and memory.init. Other instructions have an empty name.
 var hiddenStateOps = [wasm.MaxOp + 1]string{
 	wasm.OpTableSet: "table.set", wasm.OpTableInit: "table.init", wasm.OpTableCopy: "table.copy",
 	wasm.OpTableGrow: "table.grow", wasm.OpTableFill: "table.fill",

@@ -441,7 +441,8 @@ func (e *emitter) prepareBranch(i int, depths ...uint32) {
 }
 
 // matchState brings the counter into the state want, which a label requires, before the
-// instruction at the offset at. It returns the state that the label has then.
+// instruction at the offset at; unset and clean require nothing. It returns the state that the
+// label has then.
 func (e *emitter) matchState(at int, want counterState) counterState {
 	switch {
 	case want == unset, want == clean:

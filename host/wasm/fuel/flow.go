@@ -3,7 +3,7 @@ package fuel
 import "github.com/stockade-dev/stockade/host/wasm"
 
 // A guest must not run long between two checks of its counter. These limits bound its consumption
-// in between, in units. Where a path would exceed them, a check is put.
+// in between, in units. Where a path would exceed one of the first three, a check is put.
 const (
 	maxPath  = 10_000 // cost of a path through one function without a check
 	maxLeaf  = 64     // cost of a path through a leaf: a function that neither checks at its entry nor calls
@@ -51,8 +51,8 @@ type label struct {
 	loop     int32 // of a loop: its first block
 	elsePort int32 // of an if: the port at which its else branch begins
 	freq     int32 // value of flow.freq before the instruction
-	path     path  // the costliest path that branches to the label
-	elsePath path  // of an if: the costliest path to its else branch
+	path     path  // the paths that lead to the label, joined
+	elsePath path  // of an if: the path to its else branch
 }
 
 // path describes the paths that lead to a point in the code. cost is the largest consumption
@@ -68,7 +68,8 @@ func (p path) join(q path) path {
 	return path{max(p.cost, q.cost), max(p.tail, q.tail), p.uncheckedEntry || q.uncheckedEntry}
 }
 
-// Summands of block.freq: ten times as many runs in a loop, half in a branch. 10 is a doubling.
+// Summands of block.freq: ten times as many runs in a loop, half in a branch of an if, four fifths
+// after a br_if. 10 is a doubling.
 const (
 	freqLoop = 33
 	freqIf   = -10
@@ -87,7 +88,7 @@ type flow struct {
 	unchecked   []bool
 	hostInTable bool // an indirect call can reach a function of the host
 
-	changesHiddenState bool // the function changes state other than memory and globals
+	changesHiddenState bool // the function has an instruction of hiddenStateOps
 	namesDataSegment   bool // an instruction names a data segment
 	hasCalls           bool
 	catchesExceptions  bool
@@ -159,8 +160,8 @@ func (f *flow) leaveFunction() {
 	}
 }
 
-// addCost adds the cost of instruction at to the current block, or begins a new block with a
-// check if the path becomes too long.
+// addCost adds the cost of instruction at to the current block. If the path would become too
+// costly, it begins a new block with a check before.
 func (f *flow) addCost(at int, cost uint32) {
 	p := f.path
 	p.cost += cost
@@ -301,8 +302,8 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 	}
 }
 
-// isLeaf reports whether a function needs no check. A call of such a leaf counts as if it cost
-// maxLeaf.
+// isLeaf reports whether a function needs no check at its entry. A call of such a leaf counts as
+// if it cost maxLeaf.
 func (f *flow) isLeaf() bool { return !f.hasCalls && f.longest.cost <= maxLeaf }
 
 // canCheckLate reports whether a function that was analyzed with late gains from late checks:
@@ -374,7 +375,7 @@ func (f *flow) checkAfterHost(i int) {
 	f.addCheck()
 }
 
-// addUncharged adds cost to the path but not to a block, because it is charged at run time.
+// addUncharged adds cost to the path but not to a block: a callee or other code charges it.
 func (f *flow) addUncharged(cost uint32) {
 	f.path.cost += cost
 	if f.path.tail > 0 {

@@ -12,7 +12,7 @@ const Version = 4
 const (
 	// ImportModule and ImportRefill name the function (i64) -> i64 that the module calls when
 	// its counter is below zero. It gets the counter and returns its new value, which must not
-	// be negative.
+	// be negative. For a call beyond the depth limit, see [Options].
 	ImportModule = "stockade:fuel"
 	ImportRefill = "refill"
 	ExportFuel   = "stockade:fuel"  // the counter, a mutable i64 global

@@ -12,9 +12,9 @@ import (
 const bulkChunk = 1 << 20
 
 // helpers holds the functions added to a module for instructions whose cost depends on an operand.
-// A helper executes the instruction in pieces and charges for each. Its parameters are the
-// operands and then the counter. It returns the new counter unless the instruction has a result
-// of its own, as grow has; then the counter is in the global.
+// A helper executes the instruction in pieces (a grow at once) and charges for each. Its
+// parameters are the operands and then the counter. It returns the new counter unless the
+// instruction has a result of its own, as grow has; then the counter is in the global.
 type helpers struct {
 	first         uint32 // index of the first helper
 	refill        uint32 // index of the function refill
@@ -183,8 +183,8 @@ func (h *helpers) grow(key helperKey, params uint32, unit int64) []byte {
 
 // bulk returns the body of a helper that executes an operation on (destination, source or value,
 // number) in chunks; 1<<shift bytes or elements cost one unit. With source, the second operand
-// moves along with the destination; a copy begins at the end if the source overlaps the
-// destination from below. An operation out of bounds traps before it writes, as without chunks.
+// moves along with the destination; a copy of more than one chunk begins at the end if the source
+// is below the destination. An operation out of bounds traps before it writes, as without chunks.
 func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 	const dst, src, n, counter, k, back = 0, 1, 2, 3, 4, 5
 	both := func(a *asm, op byte, by uint32) { // moves dst, and src if it is a source

@@ -14,7 +14,7 @@ type references struct {
 	table        uint32              // index of the table
 	newFuncIndex func(uint32) uint32 // returns the index in the result of a function of the module
 	// typed is set if the module may need references of a function type, which the elements of the
-	// table are not. Then its ref.func instructions stay, if the engine knows such types at all.
+	// table are not. Then its ref.func instructions stay, and there is no table.
 	typed bool
 	funcs []uint32          // the functions in the order of the table, by their indices in the module
 	at    map[uint32]uint32 // position of each function in funcs

@@ -23,7 +23,7 @@ type Options struct {
 	MaxTableElements uint64
 	MergeData        bool // merge data segments, see [wasm.MergeDataSegments]
 	// MaxSegments limits the number of data and element segments after merging; a module with more
-	// is refused. 0: only the engine's limit.
+	// is refused. 0: no limit.
 	MaxSegments int
 	// Inspect is called once with each function before it is instrumented, in any order; an error
 	// refuses the module. The body is only valid during the call. Nil: nothing is inspected.
@@ -41,8 +41,8 @@ var ErrReserved = errors.New("the name is reserved for the host")
 // operands around it, so that an invalid function stays invalid.
 //
 // The result has one more import, after the others, so that the indices of functions that m
-// defines move up by one. After those of m, it has some more functions, types, one or two
-// globals, perhaps a table, and exports of its state. It has no start section, but the export
+// defines move up by one. After those of m, it has some more types, one or two globals, exports
+// of its state, and perhaps functions and a table. It has no start section, but the export
 // [ExportStart] if m had one, and no custom sections.
 func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
 	r := &rewriter{m: m, opts: opts, imported: m.ImportedFuncs(), globals: m.Count[wasm.KindGlobal]}
