@@ -153,7 +153,7 @@ func (h *layerSet) fit() error {
 // nearly full.
 func (h *layerSet) updateLimits() {
 	h.totalSize = diskUse{}
-	stores, _ := filepath.Glob(filepath.Join(h.parent(), "*", "sizes"))
+	stores, _ := rootedfs.Glob(h.parent(), "*/sizes")
 	for _, name := range stores {
 		h.totalSize = h.totalSize.plus(sizesOf(filepath.Dir(name)).sum())
 	}
@@ -274,7 +274,7 @@ func (h *layerSet) discard(dir string) bool { return rootedfs.Discard(dir, h.par
 // discardCommandDirs removes the directories of ended commands from a store. The caller holds
 // the only lock of the store.
 func (h *layerSet) discardCommandDirs(store string) {
-	left, _ := filepath.Glob(filepath.Join(store, oncePrefix+"*"))
+	left, _ := rootedfs.Glob(store, oncePrefix+"*")
 	for _, dir := range left {
 		h.discard(dir)
 	}
@@ -336,7 +336,7 @@ func (h *layerSet) sweep(room diskUse) {
 		}
 		return at
 	}
-	locks, _ := filepath.Glob(filepath.Join(h.parent(), "*.lock"))
+	locks, _ := rootedfs.Glob(h.parent(), "*.lock")
 	slices.SortFunc(locks, func(a, b string) int { return used(a).Compare(used(b)) })
 	for _, name := range locks {
 		l := flock.New(name)
@@ -397,7 +397,7 @@ func sizesOf(store string) sizes {
 // recount replaces the sizes by newly measured ones.
 func (s sizes) recount(store string) {
 	clear(s)
-	dirs, _ := filepath.Glob(filepath.Join(store, "*", "*"))
+	dirs, _ := rootedfs.Glob(store, "*/*")
 	for _, dir := range dirs {
 		rel, _ := filepath.Rel(store, strings.TrimSuffix(dir, ".alone"))
 		if !strings.HasPrefix(rel, oncePrefix) {

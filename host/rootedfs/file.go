@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -34,6 +35,16 @@ func RefuseHardLinks(f *os.File, fi os.FileInfo) error {
 		return syscall.EACCES
 	}
 	return nil
+}
+
+// Glob returns the paths below dir that match a pattern of [path.Match] with slashes; directories
+// that cannot be read are left out. Unlike in [filepath.Glob], characters of dir are no pattern.
+func Glob(dir, pattern string) ([]string, error) {
+	names, err := fs.Glob(os.DirFS(dir), pattern)
+	for i, name := range names {
+		names[i] = filepath.Join(dir, filepath.FromSlash(name))
+	}
+	return names, err
 }
 
 // renameChecked is RenameNoReplace in two steps, between which another file can take the name.

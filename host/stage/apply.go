@@ -172,8 +172,9 @@ func (c *commit) checkMoved(at location, n *Node, path string) error {
 	return nil
 }
 
-// checkMovedTree calls checkMoved for the entries of a removed directory. An entry that the
-// call has not removed is an error.
+// checkMovedTree calls checkMoved for the entries of a removed directory. Entries that the
+// commit has yet to move out of it, or has renamed in it, are checked when they move. Any other
+// entry is an error.
 func (c *commit) checkMovedTree(at location, n *Node, path string) error {
 	root, _, err := rootedfs.OpenDir(at.dir.root, at.name)
 	if err != nil {
@@ -191,6 +192,9 @@ func (c *commit) checkMovedTree(at location, n *Node, path string) error {
 	for _, name := range names {
 		path := filepath.Join(path, name)
 		was := n.displaced[name]
+		if was != nil && !was.gone && c.movedTo[was].dir == nil || c.hasMovedTo(n, name) {
+			continue
+		}
 		if was == nil || !was.gone {
 			return c.changedError(path, "something is there now")
 		}
@@ -199,6 +203,16 @@ func (c *commit) checkMovedTree(at location, n *Node, path string) error {
 		}
 	}
 	return nil
+}
+
+// hasMovedTo reports whether the commit has moved a node to a name in a directory.
+func (c *commit) hasMovedTo(dir *Node, name string) bool {
+	for _, at := range c.movedTo {
+		if at.dir.node == dir && at.name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // place puts a node in its place on the host. was is the original that still has this place;

@@ -142,6 +142,12 @@ func everything(g *editor) {
 	g.remove("ws/gone")
 	g.remove("ws/gd/x")
 	g.remove("ws/gd")
+	g.rename("ws/emptied/out", "ws/out")
+	g.rename("ws/emptied/e/in", "ws/nd/in")
+	g.rename("ws/emptied/written", "ws/written")
+	g.write("ws/written", "changed")
+	g.remove("ws/emptied/e")
+	g.remove("ws/emptied")
 	g.rename("ws/a", "ws/t")
 	g.rename("ws/b", "ws/a")
 	g.rename("ws/t", "ws/b")
@@ -155,7 +161,7 @@ func everything(g *editor) {
 // newFull returns a world with the files that everything changes.
 func newFull(t *testing.T) *world {
 	w := newWorld(t)
-	for _, p := range []string{"r", "m", "gone", "gd/x", "a", "b", "p/deep", "p/q/z", "over", "under", "times"} {
+	for _, p := range []string{"r", "m", "gone", "gd/x", "emptied/out", "emptied/e/in", "emptied/written", "a", "b", "p/deep", "p/q/z", "over", "under", "times"} {
 		w.File("ws/"+p, "content of "+p)
 	}
 	return w
@@ -192,7 +198,7 @@ func failEverywhere(t *testing.T, inSteps bool) {
 				t.Fatal(err)
 			}
 			t.Logf("%d steps", n)
-			if want = w.Tree(); want["a"] != "file  content of b" || want["q/p/deep"] != "file  changed" || want["under"] != "file  content of over" || want["nd/m"] == "" {
+			if want = w.Tree(); want["a"] != "file  content of b" || want["q/p/deep"] != "file  changed" || want["under"] != "file  content of over" || want["nd/m"] == "" || want["out"] == "" || want["nd/in"] == "" || want["written"] != "file  changed" || want["emptied"] != "" {
 				t.Errorf("the tree after: %v", want)
 			}
 			break

@@ -102,7 +102,7 @@ func (j *journal) end() error {
 // unfinished returns the journals of the sets in dir, an area whose process has ended: each
 // belongs to an interrupted commit.
 func unfinished(dir string) ([]string, error) {
-	return filepath.Glob(filepath.Join(dir, ".stockade-stage-*", journalName))
+	return rootedfs.Glob(dir, ".stockade-stage-*/"+journalName)
 }
 
 // finish finishes the commit of a journal whose process has ended. If all steps were done, it

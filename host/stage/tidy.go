@@ -3,6 +3,7 @@ package stage
 import (
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
@@ -62,6 +63,15 @@ func (c *commit) tidy() error {
 			note("the synchronization of "+h.path, h.sync())
 		}
 	}
+	slices.SortStableFunc(c.removals, func(a, b removal) int { // entries of a removed directory first
+		switch {
+		case a.dir.node.gone == b.dir.node.gone:
+			return 0
+		case a.dir.node.gone:
+			return -1
+		}
+		return 1
+	})
 	for _, p := range c.removals {
 		_ = c.begin("tidy up", p.String())
 		note(p.String(), p.remove())
