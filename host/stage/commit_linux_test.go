@@ -2,12 +2,46 @@ package stage
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
+
+// An original that cannot be put back, because others have its place by now, is not dropped
+// together with the layer.
+func TestAnOriginalIsSavedFromALayer(t *testing.T) {
+	errTest := errors.New("disk full")
+	for _, inSteps := range []bool{false, true} {
+		w := newWorld(t)
+		o := newOverlay(w)
+		o.write("f.txt", "written")
+		o.write("z", "last")
+		s, err := o.collect()
+		o.must(err)
+		s.noExchange = inSteps
+		s.stepHook = func(op, path string) error {
+			if op == "put in place" && strings.HasSuffix(path, "/z") {
+				w.File("ws/f.txt", "the editor")
+				return errTest
+			}
+			return nil
+		}
+		var failed *CommitError
+		if err := s.Commit(t.Context()); !errors.As(err, &failed) {
+			t.Fatal(err)
+		}
+		o.must(s.Drop())
+		if have := w.Contents("ws"); !slices.Contains(have, "inside") || !slices.Contains(have, "the editor") {
+			t.Errorf("in steps %v: the files have %q; %v", inSteps, have, failed)
+		}
+		if temps := w.temps("ws"); len(temps) != 1 || !strings.Contains(strings.Join(failed.Left, "\n"), temps[0]) {
+			t.Errorf("in steps %v: %q is not told of: %q", inSteps, temps, failed.Left)
+		}
+	}
+}
 
 // A commit that fails on a full disk leaves everything as it was before.
 func TestTheDiskIsFull(t *testing.T) {

@@ -44,7 +44,9 @@ var errNameReused = errors.New("something else is there by now")
 
 // rollBack undoes all steps, and returns a [CommitError] for err.
 func (c *commit) rollBack(err error) error {
-	out := &CommitError{Op: c.op, Path: c.path, Err: withoutTempName(err), Left: putBack(append(slices.Clone(c.preparedSteps), c.doneSteps...))}
+	steps := append(slices.Clone(c.preparedSteps), c.doneSteps...)
+	out := &CommitError{Op: c.op, Path: c.path, Err: withoutTempName(err), Left: putBack(steps)}
+	out.Left = append(out.Left, saveOriginals(steps)...)
 	for _, ch := range c.all {
 		if ch.original != nil && len(c.doneSteps) > 0 {
 			ch.original.origin.rolledBack = true
@@ -71,6 +73,27 @@ func putBack(steps []*step) (left []string) {
 	for _, s := range slices.Backward(steps) {
 		if err := s.undo(); err != nil {
 			left = append(left, fmt.Sprintf("%s: %v", s, err))
+		}
+	}
+	return left
+}
+
+// saveOriginals moves originals that could not be put back out of layers, because layers are
+// dropped. Each gets a temporary name in its directory. left names them.
+func saveOriginals(steps []*step) (left []string) {
+	for _, s := range steps {
+		at, home, original := s.to, s.from, s.toIdentity
+		if s.op == opExchange {
+			at, home, original = s.from, s.to, s.fromIdentity
+		}
+		if !s.removeAtEnd || at.dir.node != nil || original.checkAt(at) != nil {
+			continue
+		}
+		saved := location{home.dir, tempName()}
+		if err := renameNoReplace(at, saved); err != nil {
+			left = append(left, fmt.Sprintf("the original of %s: %v", home, err))
+		} else {
+			left = append(left, fmt.Sprintf("the original of %s is now %s", home, saved))
 		}
 	}
 	return left
