@@ -102,7 +102,7 @@ func (d *treeDiffer) enter(depth int) error {
 		return repo.Corrupt("trees are nested deeper than %d", maxTreeDepth)
 	}
 	if d.seen++; d.seen > maxTrees {
-		return repo.TooLarge("more than %d directories differ; name a path", maxTrees)
+		return repo.TooLarge("more than %d directories would have to be compared; name a path", maxTrees)
 	}
 	return nil
 }
@@ -207,14 +207,14 @@ type indexDiffer struct {
 
 // tree compares the tree of a directory with the entries of the index from d.at on.
 func (d *indexDiffer) tree(id repo.ID, dir string, depth int) error {
-	if err := d.enter(depth); err != nil {
-		return err
-	}
 	if d.at < len(d.x.Entries) {
 		if n := d.x.MatchingEntries(dir, id, d.at); n > 0 {
 			d.at += n
 			return nil
 		}
+	}
+	if err := d.enter(depth); err != nil {
+		return err
 	}
 	entries, err := d.Tree(id)
 	if err != nil {

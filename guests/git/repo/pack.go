@@ -179,7 +179,6 @@ func (r *Repo) listPacks() error {
 	if r.packsListed {
 		return nil
 	}
-	r.packsListed = true
 	for _, dir := range r.objects {
 		dir = filepath.Join(dir, "pack")
 		entries, err := readDir(dir)
@@ -189,6 +188,7 @@ func (r *Repo) listPacks() error {
 		for _, e := range entries {
 			if name, ok := strings.CutSuffix(e.Name(), ".idx"); ok {
 				if len(r.packs) == maxPacks {
+					r.packs = nil // the next call fails, too
 					return TooLarge("the repository has more than %d packs; git gc, run by bash, makes one of them", maxPacks)
 				}
 				r.packs = append(r.packs, &pack{name: filepath.Join(dir, name)})
@@ -196,6 +196,7 @@ func (r *Repo) listPacks() error {
 			r.partialClone = r.partialClone || strings.HasSuffix(e.Name(), ".promisor")
 		}
 	}
+	r.packsListed = true
 	return nil
 }
 
