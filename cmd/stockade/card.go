@@ -12,6 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/sign"
@@ -135,12 +136,17 @@ func (c card) wantRows(w registry.Wants) (out []string) {
 			continue
 		}
 		text := fmt.Sprintf("%-8s %s", wantedKinds[i], thing)
+		mark := ""
+		if c.review.Previous != nil && thing != before[i] {
+			mark = "<- not in " + fit(displayVersion(c.review.Previous.Manifest), 16)
+		}
 		if i == 0 && c.work != "" {
-			text += ", those in " + c.work
+			text += " in "
+			text += table.Middle(terminal.Line(c.work), c.width-titleColumns-7-len(text)-len(mark))
 		}
 		row := c.row(title, text)
-		if c.review.Previous != nil && thing != before[i] {
-			row = c.rightAligned(row, terminal.Red, "<- not in "+fit(displayVersion(c.review.Previous.Manifest), 16))
+		if mark != "" {
+			row = c.rightAligned(row, terminal.Red, mark)
 		}
 		out, title = append(out, row), ""
 	}
@@ -341,7 +347,7 @@ func (c card) long() string {
 	if w := registry.WantsOf(r.Record.Manifest); w.Inferred && !w.Nothing() {
 		line("to allow it", "for example:")
 		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))
-		line("or say", "what its tools do and need: `stockade help plugins`")
+		line("describe it", "with what its tools do and need: `stockade help plugins`")
 	} else if !w.Nothing() {
 		line("narrower", "[o] now, and then for example:")
 		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))

@@ -314,7 +314,7 @@ func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.W
 	if err != nil {
 		return "", err
 	}
-	key, err := readHidden(ctx, in, out, "  key for "+host+", which is not shown (Enter: none): ")
+	key, err := readHidden(ctx, in, out, "  key for "+host+", which is not shown (Enter: no key): ")
 	if key = strings.TrimSpace(key); err != nil || key == "" {
 		return "", err
 	}

@@ -122,7 +122,7 @@ func (a *app) pickModel(ctx context.Context, in *os.File, out io.Writer, p door.
 	found, err := a.serverModels(ctx, p)
 	switch {
 	case err != nil:
-		fmt.Fprintf(out, "  the models of %s are not known: %s\n", p.Address(), terminal.Line(err.Error()))
+		fmt.Fprintf(out, "  the models of %s are not known (%s)\n", p.Address(), terminal.Line(err.Error()))
 	case found.Models == nil:
 		fmt.Fprintf(out, "  %s lists no models: %s\n", p.Address(), terminal.Line(found.Hint))
 	default:

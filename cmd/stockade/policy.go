@@ -271,12 +271,12 @@ func runPolicyCheck(a *app, as, name string) error {
 	for _, b := range bounds {
 		fmt.Fprintln(a.s.out, terminal.Line(b.Words))
 	}
-	says := humanize.Plural(len(bounds), "thing")
+	statements := humanize.Plural(len(bounds), "statement")
 	if warned > 0 {
-		a.s.note("%s can be used as a policy of the %s, with the warnings above; it says %s", name, source, says)
+		a.s.note("%s can be used as a policy of the %s, with the warnings above; it has %s", name, source, statements)
 		return nil
 	}
-	a.s.note("%s is a good policy of the %s; it says %s", name, source, says)
+	a.s.note("%s is a good policy of the %s; it has %s", name, source, statements)
 	return nil
 }
 

@@ -192,7 +192,7 @@ func openConversation(ctx context.Context, a *app, id string) (*conversation, er
 		return nil, a.modelError(provider, err)
 	}
 	if s.Provider == door.ProviderOffline && !a.flags.quiet {
-		a.s.note("using the offline model: a small planner for demonstrations, not a language model; `stockade init` sets one up")
+		a.s.note("using the offline model, a small planner for demonstrations; `stockade init` sets up a language model")
 		if provider.Name == door.ProviderAuto && !a.flags.json {
 			a.suggestKeys()
 			a.suggestOllama(a.findOllama(ctx))
@@ -303,7 +303,7 @@ func (t *conversation) endError(end session.TurnEnded) error {
 		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", humanize.Plural(end.Steps-1, "step")), hint: hint}
 	case session.EndCut:
 		if t.Provider == door.ProviderOffline {
-			return &exitErr{code: exitProvider, message: "the offline model has not understood all of it", hint: "it knows a few phrases only; `stockade init` sets up a language model"}
+			return &exitErr{code: exitProvider, message: "the offline model did not understand all of the prompt", hint: "it knows a few phrases only; `stockade init` sets up a language model"}
 		}
 		if end.Limit == string(llm.FinishFilter) { // the filter would also cut the following answers
 			goOn = "say it in other words: " + goOn

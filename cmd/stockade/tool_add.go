@@ -110,7 +110,7 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 	if o.yes.yes {
 		if !o.yes.matches(candidate.Digest) {
 			a.showCard(a.s.err, review)
-			return usageError("review it again: it is not the one that was reviewed", "%s has the SHA-256 %s; it is not added", ref, candidate.Digest)
+			return usageError("review the module again, and name its SHA-256", "%s has the SHA-256 %s, not that of --sha256; it is not added", ref, candidate.Digest)
 		}
 		if err := o.allow.grantTo(a, &review.Record, ""); err != nil {
 			return err
@@ -204,20 +204,21 @@ func (a *app) addModule(r *registry.Review) error {
 	if r.Previous != nil {
 		verb = "updated"
 	}
-	fmt.Fprintf(a.s.out, "%s %s %s: %s\n", verb, r.Record.Name, displayVersion(r.Record.Manifest), strings.Join(toolNames(r), ", "))
+	name := r.Record.Name
+	fmt.Fprintf(a.s.out, "%s %s %s: %s\n", verb, name, displayVersion(r.Record.Manifest), strings.Join(toolNames(r), ", "))
 	all := registry.TotalAllowance(r.Record)
 	w := registry.WantsOf(r.Record.Manifest)
 	switch words := allowanceText(all); {
 	case !all.IsZero() && r.Previous != nil && r.KeepsAllowance():
-		a.s.note("it keeps what you had allowed, because the same publisher has signed it and its requests have not changed: %s", words)
+		a.s.note("%s keeps what you had allowed, because the same publisher has signed it and its requests have not changed: %s", name, words)
 	case !all.IsZero():
-		a.s.note("it may use: %s", words)
+		a.s.note("%s may use: %s", name, words)
 	case w.Inferred && !w.Nothing():
-		a.s.note("it can only compute so far; it does not say what it needs, and its imports could use: %s", strings.Join(w.InferredAccess(), ", "))
-		a.s.hint("stockade tool grant %s %s", r.Record.Name, grantExample(w, a.Workspace))
+		a.s.note("%s can only compute so far; it does not say what it needs, and its imports could use: %s", name, strings.Join(w.InferredAccess(), ", "))
+		a.s.hint("stockade tool grant %s %s", name, grantExample(w, a.Workspace))
 	case !w.Nothing():
-		a.s.note("it can only compute so far; it asks for: %s", w.String())
-		a.s.hint("stockade tool grant %s %s", r.Record.Name, grantExample(w, a.Workspace))
+		a.s.note("%s can only compute so far; it asks for: %s", name, w.String())
+		a.s.hint("stockade tool grant %s %s", name, grantExample(w, a.Workspace))
 	}
 	return nil
 }

@@ -66,11 +66,11 @@ func (o allowFlags) allowance(masked []string) (a tool.Allowance, err error) {
 		for _, name := range d.names {
 			dir, err := door.Directory(name)
 			if err != nil {
-				return a, usageError("name a directory that is there", "%v", err)
+				return a, usageError("name a directory that exists", "%v", err)
 			}
 			for _, m := range masked {
 				if rel, err := filepath.Rel(settings.Resolve(m), dir); err == nil && filepath.IsLocal(rel) {
-					return a, usageError("name another directory", "%s is in what no tool sees, such as our own configuration", dir)
+					return a, usageError("name another directory", "no tool sees %s: it belongs to Stockade", dir)
 				}
 			}
 			*d.into = append(*d.into, dir)

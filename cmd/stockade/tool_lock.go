@@ -186,7 +186,7 @@ func runToolSync(ctx context.Context, a *app, yes reviewedYes) error {
 	case yes.yes && len(p.Files) > 0:
 		return usageError("sync where you can be asked", "--sha256 covers %s only, and there are modules in .stockade/tools", registry.LockName)
 	case yes.yes && !yes.matches(p.LockSHA256):
-		return usageError("review it again: it is not the one that was reviewed", "%s has the SHA-256 %s; nothing is fetched", registry.LockName, p.LockSHA256)
+		return usageError("review the file again, and name its SHA-256", "%s has the SHA-256 %s, not that of --sha256; nothing is fetched", registry.LockName, p.LockSHA256)
 	case yes.yes:
 		return a.syncProject(ctx, p, rules)
 	}
@@ -301,7 +301,7 @@ func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, w
 		}
 	}
 	list(rows)
-	fmt.Fprintf(&b, "  Each has to be exactly the one that is named. They only compute, until you\n  allow more: `stockade tool grant`.\n")
+	fmt.Fprintf(&b, "  Each must have the SHA-256 that ? shows. They only compute, until you allow\n  more: `stockade tool grant`.\n")
 	return b.String()
 }
 
@@ -378,7 +378,7 @@ func (a *app) syncProject(ctx context.Context, p *registry.Project, rules *trust
 			found += fmt.Sprintf("; %s says %s", registry.LockName, terminal.Line(claim))
 		}
 		a.s.note("%s %s is here: %s", r.Record.Name, displayVersion(r.Record.Manifest), strings.Join(toolNames(r), ", "))
-		a.s.note("it is signed by %s", found)
+		a.s.note("%s is signed by %s", r.Record.Name, found)
 	}
 	return nil
 }

@@ -239,7 +239,7 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string, force b
 	}
 	digest, named, err := push(ctx, code, oci.Meta{Title: m.Name + ".wasm", Version: m.Version, Description: registryDescription(m), Created: time.Unix(0, 0), NoOverwrite: once}, envelopes)
 	if errors.Is(err, oci.ErrPublished) {
-		return usageError("give the module another version, and build it again; --force pushes it all the same, and people who have added it are asked about other bytes of the same version", "%v", err)
+		return usageError("give the module another version, and build it again; --force replaces this version, and `tool update` then asks about it, or refuses it", "%v", err)
 	}
 	if err != nil {
 		return fetchError(ref, err)

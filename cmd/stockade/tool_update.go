@@ -111,7 +111,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewedYes) er
 	case review.KeepsAllowance(), yes.yes && yes.matches(candidate.Digest):
 		return a.addModule(review)
 	case yes.yes:
-		return usageError("review it again", "%s is sha256 %s now; it is not updated", r.Name, candidate.Digest)
+		return usageError("review the module again, and name its SHA-256", "%s has the SHA-256 %s now, not that of --sha256; it is not updated", r.Name, candidate.Digest)
 	}
 	off := fmt.Sprintf("%s %s differs from what you approved; `stockade tool update %s` shows how, and asks", r.Name, version, r.Name)
 	if err := registry.SetOffReason(a.moduleStore(), r, off); err != nil {

@@ -158,7 +158,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 	if sum != "" {
 		showAsks(a.s.err, f, was, 80, true)
 		if strings.ToLower(strings.TrimPrefix(sum, "sha256:")) != f.SHA256 {
-			return usageError("review it again: it is not the one that was reviewed", "the content of %s is not that of --sha256; it is not trusted", path)
+			return usageError("review the file again, and name its SHA-256", "the content of %s is not that of --sha256; it is not trusted", path)
 		}
 		return a.saveTrust(f)
 	}

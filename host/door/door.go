@@ -385,7 +385,7 @@ func (d *Door) interruptOpenCalls(ctx context.Context, st session.Store) error {
 		if err := agent.RecordInterrupted(ctx, st, c); err != nil {
 			return err
 		}
-		d.opts.Note("a call of %s in session %s was interrupted; its result is recorded as such", c.Name, c.Session)
+		d.opts.Note("a call of %s in session %s was interrupted, and is recorded as interrupted", c.Name, c.Session)
 	}
 	return nil
 }

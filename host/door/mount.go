@@ -3,6 +3,7 @@ package door
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,9 @@ func Directory(name string) (string, error) {
 	abs, err := filepath.Abs(name)
 	if err == nil {
 		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return "", fmt.Errorf("%s: %w", failed.Path, failed.Err) // the system call says nothing to a person
 	}
 	if err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package prompt
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -144,7 +145,14 @@ func folded(rows []row, maxRows, width int) ([]row, bool) {
 				written++
 			}
 		}
-		return notes(width, "%d of %d rows are folded, %d of them with text", len(middle), len(rows), written)
+		how := strconv.Itoa(written)
+		switch written {
+		case 0:
+			how = "none"
+		case len(middle):
+			how = "all"
+		}
+		return notes(width, "%d of %d rows are folded, %s of them with text", len(middle), len(rows), how)
 	}
 	keep := max(maxRows-len(note(rows)), 2)
 	head, tail := (keep+1)/2, len(rows)-keep/2

@@ -613,7 +613,7 @@ func (p *rowBuilder) location(q Question) {
 	}
 	if q.Command != "" {
 		add("in", q.Dir, isPlainWord(q.Dir))
-		inline = append(inline, "jail "+q.Tier.String())
+		inline = append(inline, fmt.Sprintf("jail %s of %d", q.Tier, policy.MaxTier))
 	}
 	if q.Network != nil && (len(q.Network) > 1 || !strings.HasPrefix(questionText(q), "Let it reach")) {
 		hosts := strings.Join(q.Network, ", ")

@@ -121,7 +121,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │  3 + x
      │  4 + y
      │  5 + x
-     ~ 30 of 40 rows are folded, 30 of them with text
+     ~ 30 of 40 rows are folded, all of them with text
      │ 36 + y
      │ 37 + x
      │ 38 + y
@@ -150,7 +150,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ git commit -am two
   it would change
      │ git: 1 commit on main: "two"
-  in /ws, jail tier 3
+  in /ws, jail tier 3 of 3
   Keep these changes?  [y]1  [s]2 this command, this session  [n]3  [?]
 `},
 		"a command that waits": {policy.Question{
@@ -159,8 +159,8 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 		}, `
   bash wants to run   (it reaches the network)
      │ npm publish
-  in /ws, jail tier 3, may reach registry.example.org, secret NPM_TOKEN for
-  registry.example.org
+  in /ws, jail tier 3 of 3, may reach registry.example.org, secret NPM_TOKEN
+  for registry.example.org
   Run it?  [y]1 once  [n]2 no  [?]
 `},
 		"a command that nothing confines": {policy.Question{
@@ -169,7 +169,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
   bash wants to run
   (what it does is not kept apart in tier 0, so it is asked first)
      │ make
-  in /ws, jail tier 0
+  in /ws, jail tier 0 of 3
      ! it is not confined here: it has all your rights, on all your files
   Run it?  [y]1 once  [n]2 no  [?]
 `},
@@ -209,7 +209,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ GET https://other.example
      │ line
      │ GET https://other.example
-     ~ 66 of 81 rows are folded, 66 of them with text
+     ~ 66 of 81 rows are folded, all of them with text
      │ line
      │ GET https://other.example
      │ line
@@ -263,7 +263,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ modified p.png (2 bytes, before 1)
      │ created b (8 bytes)  +1 -0
      │ 1 + --- a/x
-  in /ws, jail tier 3
+  in /ws, jail tier 3 of 3
   Keep these changes?  [y]1 yes  [n]2 no  [?]
 `},
 	} {

@@ -187,15 +187,18 @@ func shrinkCell(cell string, width int, k kind) []string {
 	case ansi.StringWidth(cell) <= width, k == fixed:
 		return []string{cell}
 	case k == path:
-		return []string{middle(cell, width)}
+		return []string{Middle(cell, width)}
 	}
 	return terminal.Wrap(cell, width)
 }
 
-// middle cuts a text in its middle to width columns. Of a path it keeps the beginning and more
-// of the end.
-func middle(cell string, width int) string {
+// Middle cuts a text in its middle to width columns, if it is longer. Of a path it keeps the
+// beginning and more of the end.
+func Middle(cell string, width int) string {
 	const dots = "..."
+	if ansi.StringWidth(cell) <= width {
+		return cell
+	}
 	begin := (width - len(dots)) / 3
 	return ansi.Truncate(cell, begin, "") + dots + ansi.TruncateLeft(cell, ansi.StringWidth(cell)-(width-len(dots)-begin), "")
 }

@@ -657,7 +657,7 @@ func (c *call) cost() string {
 			parts = append(parts, "risk "+terminal.Line(d.Risk))
 		}
 		if d.Tier != nil {
-			parts = append(parts, "jail "+d.Tier.String())
+			parts = append(parts, fmt.Sprintf("jail %s of %d", d.Tier, policy.MaxTier))
 		}
 	}
 	return strings.Join(parts, ", ")
