@@ -22,8 +22,9 @@ type Mount struct {
 	Origin string // place where it was opened, for a person, such as --mount DIR:ro; may be empty
 }
 
-// ErrChanged is wrapped by the error of a commit that was refused because the host's files
-// have changed meanwhile. The commit has changed nothing.
+// ErrChanged is wrapped by the error of a commit, or of listing the changes, that failed
+// because the host's files have changed meanwhile. The commit has changed nothing, or its error
+// names what it could not put back.
 var ErrChanged = errors.New("changed meanwhile")
 
 // ErrUntidy is wrapped by the error of a commit that has made all changes but could not clean
