@@ -84,7 +84,7 @@ func mountsOf(a tool.Allowance) []Mount {
 // hostsOf returns the hosts of an allowance. An entry that is no host is left out.
 func hostsOf(a tool.Allowance) []network.Rule { return hostRules(a.Hosts, network.ParseRule) }
 
-// askedBy returns the hosts that the manifest of a tool lists. Nil: it lists none, and the
+// askedBy returns the valid hosts that the manifest of a tool lists. Nil: it lists none, and the
 // tool may reach every host that it was given.
 func askedBy(e *tool.Entry) []network.Rule {
 	if len(e.Capabilities.Hosts) == 0 {
@@ -119,7 +119,8 @@ func (s *access) sees(host string) (m Mount, ok bool) {
 // fails if no mount does, or the path is masked.
 func (p *Policy) Sees(e *tool.Entry, host string) (Mount, bool) { return p.accessOf(e).sees(host) }
 
-// allowanceText returns an allowance as text. Different allowances have different texts.
+// allowanceText returns an allowance as text. Different allowances have different texts; the
+// order in a list makes no difference.
 func allowanceText(a tool.Allowance) string {
 	var out []string
 	for _, part := range []struct {
@@ -144,7 +145,8 @@ func allowanceText(a tool.Allowance) string {
 
 // describeAllowance describes the allowance of a tool for a person: one text for each
 // directory, host, secret and right, or one for an empty allowance. The text of a directory or
-// host also tells if it is not permitted. It is nil for a tool with the default access.
+// host also tells if it is not permitted, that of a host also if the manifest does not ask for
+// it. The result is nil for a tool with the default access.
 func (p *Policy) describeAllowance(e *tool.Entry) []string {
 	a, own := allowance(e)
 	if !own {

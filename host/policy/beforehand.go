@@ -28,17 +28,18 @@ type AnswerFault int
 
 // The faults, in the order in which they are checked.
 const (
-	FaultForm        AnswerFault = iota // the rule cannot be parsed
+	FaultForm        AnswerFault = iota // the rule cannot be parsed, or allows more than its text suggests
 	FaultTool                           // there is no such tool
 	FaultArgument                       // the tool has no such argument
-	FaultAllCommands                    // the rule allows all commands, in a tier below TierConfined
-	FaultNeverCounts                    // the rule applies to no call, see [Rule.Lint]
+	FaultAllCommands                    // no condition is about the command, in a tier below TierConfined
+	FaultNeverCounts                    // the rule applies to no call, or never counts, see [Rule.Lint]
 	FaultSecrets                        // the rule does not name exactly the secrets that the tool uses
 )
 
 // ParseAnswer parses a rule of this run that answers questions beforehand, and checks it
-// against the tools in the catalog and, where needed, the tier. A rule that never counts, or
-// allows more than its text suggests, is an error, too. The error is an *[AnswerError].
+// against the tools in the catalog and, where needed, the tier. A rule that never counts is an
+// error, too. So is one that allows more than its text suggests, except one for commands in
+// [TierConfined] or higher. The error is an *[AnswerError].
 func ParseAnswer(text string, catalog *tool.Catalog, tier func() Tier) (Rule, error) {
 	r, err := ParseRule(text)
 	tooWide := errors.Is(err, errTooWide)

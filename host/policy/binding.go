@@ -8,9 +8,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Binding holds the tool as it was when a rule was remembered. When a part that it holds
-// changes, the rule no longer applies: the question is asked again and names the change. The
-// zero value binds to nothing. The configuration of a module is not part of a binding: see
+// Binding holds the tool as it was when a rule was made. When a part that it holds changes,
+// the rule no longer applies: the question is asked again and names the change. The zero value
+// binds to nothing. A rule still applies when the configuration of the module changes: see
 // RATIONALE, "Why is what a module is configured with no part of an answer?"
 type Binding struct {
 	// Module identifies the module: "builtin"; "signer:SIGNER#NAME" for a module with a
@@ -23,7 +23,7 @@ type Binding struct {
 	Description, Schema, Capabilities string         // SHA-256 in hex of the three texts in Texts
 	Texts                             tool.SpecTexts // only to show a change; empty: not kept
 
-	digest string // digest of a signed module, after "sha256:"; empty for other modules
+	digest string // "sha256:" and the digest of a signed module; empty for others, and if read from a file
 }
 
 // bind returns the binding to a tool as it is now.
@@ -45,7 +45,8 @@ func bind(e *tool.Entry) Binding {
 }
 
 // Changed returns the names of the parts that differ from the tool as it is now: "module",
-// "abi", "description", "schema", "capabilities". An empty part of the binding never differs.
+// "abi", "description", "schema", "capabilities". An empty part of the binding never differs,
+// nor does the digest of a module that has only been signed since.
 func (b Binding) Changed(e *tool.Entry) []string {
 	var out []string
 	for _, part := range b.changed(bind(e)) {
@@ -87,7 +88,7 @@ type BindingChange struct {
 }
 
 // InWords returns a heading, then two lines for each change: the old text and the new one, in
-// which a long common beginning is left out. These texts come from the tool and must not be
+// which a long common beginning is shortened. These texts come from the tool and must not be
 // trusted.
 func (c BindingChange) InWords() []string {
 	out := []string{fmt.Sprintf("the rule %q, which you had remembered, does not hold any more, because this changed:", c.Rule)}

@@ -27,7 +27,7 @@ type Ceiling struct {
 	Hosts                []List       // hosts that may be reached: a name, an address or *.NAME
 	Providers            []List       // names of the model providers that may be used
 	BaseURLs             []List       // literal base URLs of providers; "" is the provider's own
-	Registries           []List       // HOST or HOST/PATH: modules may be added from there, and from below
+	Registries           []List       // HOST or HOST/PATH: modules may be added from there and below, not from files
 	Hidden               []Setting    // absolute paths that no guest sees
 	DisabledCapabilities []Setting    // [ExecKey] or a similar key: tools that ask for the capability are off
 	DisabledNames        []Setting    // names of tools and modules that are off
@@ -37,7 +37,7 @@ type Ceiling struct {
 	MinTier       *Limit    // lowest tier in which a process may run; nil: any
 	Changes       *Limit    // widest [ChangesMode] of a process, as position in changesModes; nil: any
 	AskFirst      []Setting // not empty: a process that asks does so before it runs
-	SignedOnly    []Setting // not empty: besides built-in modules, only those with a verified signature run
+	SignedOnly    []Setting // not empty: besides built-in modules, only signed ones run, see mayRun
 	ModulesClosed []Setting // not empty: no module is added, or run by its path
 	Confirm       []Setting // not empty: every call asks, even if a rule allows it; but see Rule.Overrides
 	AuditExports  []Setting // directories to export each session to; "" asks for the log alone
@@ -65,7 +65,8 @@ type Limit struct {
 func (m Limit) String() string { return cmp.Or(m.Text, strconv.FormatInt(m.Value, 10)) }
 
 // ModuleList holds the modules that one layer permits besides the built-in ones. A module
-// that is in any of the three lists is permitted by this layer.
+// that is in any of the three lists is permitted by this layer. Signers and Namespaces count
+// only for signed modules, see mayRun.
 type ModuleList struct {
 	Digests, Signers, Namespaces []string // sorted; digests in hex
 	From                         Provenance
@@ -149,7 +150,7 @@ func sortUnique[T any](values []T, identity func(T) string) []T {
 	return out
 }
 
-// identity returns a text that differs for different rules.
+// identity returns a text that differs for different rules. Binding.Texts does not count.
 func (r Rule) identity() string {
 	out := lengthPrefixed(r.Tool, r.Except, each(r.Where, match.Condition.String), r.Reads, r.Overrides) + lengthPrefixed(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Binding.Module, r.Binding.ABI,
 		r.Binding.Description, r.Binding.Schema, r.Binding.Capabilities, string(r.Changes), r.Below, r.HistoryDir, r.OpensHost})
@@ -205,10 +206,11 @@ func Permits(lists []List, value string) (bool, Provenance) {
 	return true, Provenance{}
 }
 
-// RestrictNetwork returns the network restricted to the lists of hosts. A name in a list
-// stands for any port and any protocol, as in [network.ParseListed]. An address that is not
-// public has to be listed itself, even if it belongs to a listed name. An entry that cannot be
-// the host of a connection permits nothing.
+// RestrictNetwork returns the network restricted to c.Hosts: a host must be in each of these
+// lists, too. A name in a list stands for any port and any protocol, as in
+// [network.ParseListed]. An address that is not public has to be listed itself, even if it
+// belongs to a listed name. An entry that cannot be the host of a connection permits nothing.
+// Nil stays nil.
 func (c Ceiling) RestrictNetwork(n *network.Network) *network.Network {
 	for _, l := range c.Hosts {
 		var rules []network.Rule
@@ -293,7 +295,8 @@ func (c Ceiling) PermitsRun(m *tool.Module) error {
 }
 
 // mayRun reports whether a module may run. If not, it returns the reason and the layer. Where
-// no module may be added from a file, none may be run by its path either.
+// no module may be added from a file, none may be run by its path either. In the bounds of the
+// administrator, only a signer whom the administrator has named counts as one.
 func (c Ceiling) mayRun(m *tool.Module) (bool, string, Provenance) {
 	switch m.Origin {
 	case tool.OriginBuiltin:

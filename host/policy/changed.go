@@ -12,8 +12,8 @@ import (
 )
 
 // writers are the built-in tools whose argument path, or patch, names the files that they
-// change. A rule that denies or asks about such a path also applies to tools that are not in
-// this list and change the file.
+// change. If a rule for one of them denies or asks about such a path, it also applies to tools
+// that are not in this list and change the file.
 var writers = []string{"apply_patch", "file_edit", "file_write", "insert_lines", "replace_lines"}
 
 // maxPathsPerBudget limits the number of changed paths that are checked against the rules with

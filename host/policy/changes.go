@@ -46,9 +46,10 @@ const (
 )
 
 // decideStaging sets the mode for the changes of a process, and the reason to ask before the
-// process runs. There is no reason if the process reaches only files, and its changes are kept
-// apart from the host's files until they are allowed, unless [Options].AskFirst is set. chosen
-// is the mode in the rule that decides; empty: the rule sets none.
+// process runs. There is no reason if the process reaches only files, and can change none or
+// its changes are kept apart from the host's files until they are allowed, unless AskFirst of
+// the options or the ceiling is set. chosen is the mode in the rule that decides; empty: the
+// rule sets none.
 func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 	c := d.entry.Capabilities
 	if c.Exec == "" {
@@ -81,7 +82,8 @@ func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 }
 
 // applyDirRules decides about a call with these changes, none of them special. A rule with a
-// directory that holds all of them allows the call. differs reports whether a rule did.
+// directory that holds all of them allows the call. differs reports whether a rule did. If
+// not, changedDir of the result is set, for a command.
 func (d Decision) applyDirRules(changes []tool.Change) (_ Decision, differs bool) {
 	var names []string
 	for _, c := range changes {

@@ -16,9 +16,9 @@ import (
 // Three kinds of calls ask even if a rule allows them. A command asks if it is dangerous, asks
 // for the network or uses a secret, unless a flag of this run allows exactly this command. A
 // call asks if it would read a file that looks like a secret, unless a rule names the file,
-// too; see applySecretReads. A call asks if it needs a host that no rule opens. A call that
-// could only fail is denied. Decide is pure: it reads nothing but its arguments and the
-// policy.
+// too; see applySecretReads. A call asks if it needs a host that no rule opens but a yes can.
+// A call that, by its text, could only fail is denied. Decide is pure: it reads nothing but
+// its arguments and the policy, whose functions Tier and WhyNotStaged it may call.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision {
 	return p.decide(call, entry, facts, Ask)
 }
@@ -157,8 +157,8 @@ func (p *Policy) applyCeiling(d *Decision, tier func() Tier) []Decider {
 	return out
 }
 
-// applyRules decides by the rules or, if no rule applies, by the risk. If least is Allow,
-// rules that ask do not count.
+// applyRules decides by the rules or, if no rule applies, by the risk. If the rules need more
+// work than they may use, the call is denied. If least is Allow, rules that ask do not count.
 func (p *Policy) applyRules(d *Decision, args *match.Arguments, least Effect) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -295,7 +295,7 @@ func (r *Rule) tookMost() string {
 }
 
 // staleForNewSecret reports whether a remembered answer does not apply to the call only
-// because the tool now asks for more secrets than when the answer was given.
+// because the tool now asks for another secret than when the answer was given.
 func (p *Policy) staleForNewSecret(r *Rule, d *Decision, args *match.Arguments) bool {
 	if r.Effect != Allow || r.allowsSecrets(d.entry.Capabilities.Secrets) || p.holds(&r.Binding, d.entry) {
 		return false

@@ -18,19 +18,19 @@ import (
 
 // Facts holds what is known of a call besides the call itself.
 type Facts struct {
-	EarlierCalls int         // number of earlier calls of the tool in the session
+	EarlierCalls int         // earlier calls of the tool in the session, without those denied before they ran
 	Files        []NamedFile // files that the arguments name; of a command's words, only secret-looking ones
 }
 
 // NamedFile is a file or directory that an argument names, whether or not it exists.
 type NamedFile struct {
-	Arg  string // name of the argument, or a JSON pointer to it
+	Arg  string // name of the argument, or a JSON pointer; [tool.PatchPath] for a path in a patch
 	Name string // path in the argument, made absolute and clean
 	// Path is the path on the host, with symbolic links resolved. Empty: no mount shows it, or
 	// a link is absolute or leads out of the mount.
 	Path         string
 	Regular      bool // set if it exists and is a regular file
-	InRepository bool // set if the tool may change it, a closed path of a git directory not called .git
+	InRepository bool // set if the tool may change files, and this may be a closed path of a git directory
 }
 
 // Decision is the result for one call. Only methods of [Policy] and Decision make one. Its
@@ -47,21 +47,21 @@ type Decision struct {
 	risk              Risk
 	by                Decider
 	reason            string      // reason of the decision, one clause, for a person
-	mustAsk           bool        // set if a rule or bound asks, so that no rule that allows can answer
+	mustAsk           bool        // set if a rule or bound asks or denies: no rule that allows can answer
 	flagAllowsCommand bool        // set if a flag of this run allows exactly this command
 	flagAllowsCall    bool        // set if a flag of this run allows the call
 	askAnywayReason   string      // reason to ask about a process even if a rule allows the call; empty: none
 	execNetwork       bool        // set if the process asks for the network
-	changes           ChangesMode // mode for the changes of the process; empty: there is no process
+	changes           ChangesMode // mode for the changes of the process; empty: no process, or not decided
 	ruleChanges       ChangesMode // mode that the deciding rule sets; empty: it sets none
-	askFirstReason    string      // reason to ask before the process runs; empty: it can run first
+	askFirstReason    string      // reason to ask before the process runs; empty: there is none
 	personalAsking    []string    // identities of the person's own rules and bounds that ask
 	othersAsk         bool        // set if another layer's rule or bound asks, or a rule that denies may apply
-	overridden        []string    // identities of the rules and bounds that answers of this session override
-	changedDir        string      // directory with all changes of the process; empty: no rule can name one
+	overridden        []string    // identities of rules and bounds that ask, but were answered in this session
+	changedDir        string      // directory of all changes of the process; empty: unknown, or no rule can name it
 	stale             []Rule      // rules that would allow the call if its tool had not changed
 	uncountedRules    []Rule      // rules that allow the call but do not count, see [Rule.whyNeverCounts]
-	also              []Decider   // other rules and bounds with the same effect
+	also              []Decider   // other rules and bounds with the same effect; nil for Allow
 
 	opensHost string // host that no rule opens and that a yes opens; empty: none
 
@@ -109,7 +109,7 @@ func (d Decision) secretNames() string {
 }
 
 // onlyPersonalRulesAsk reports whether nothing but the person's own rules and bounds asks.
-// Then the person may choose how long an answer holds.
+// Then an answer can hold for the turn or the session.
 func (d Decision) onlyPersonalRulesAsk() bool {
 	return d.effect == Ask && d.by.Source.isPersonal() && len(d.personalAsking) > 0 && !d.othersAsk
 }
@@ -151,10 +151,10 @@ func (d Decision) Grant() (Grant, error) {
 	return d.newGrant()
 }
 
-// Approve returns the grant of a decision that asks, after a yes; it fails without one. The
-// caller must have checked that the answer is to this question, see [Question.CheckAnswer].
-// recorded is the sequence number of the answer in the session's log; 0 is an error, because
-// nothing is granted without a record.
+// Approve returns the grant of a decision that asks, after a yes; it fails without one, and
+// for a decision about histories. The caller must have checked that the answer is to this
+// question, see [Question.CheckAnswer]. recorded is the sequence number of the answer in the
+// session's log; 0 is an error, because nothing is granted without a record.
 func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 	switch {
 	case d.policy == nil || d.effect != Ask:
@@ -169,9 +169,9 @@ func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 	return d.newGrant()
 }
 
-// CanRehearse reports whether the call can run before the answer, so that the question can
-// show its changes. Such a call reaches only files, its changes are staged, and it uses no
-// secret.
+// CanRehearse reports whether the decision asks and the call can run before the answer, so
+// that the question can show its changes. Such a call reaches only files, its changes are
+// staged or it can make none, and it uses no secret.
 func (d Decision) CanRehearse() bool {
 	c := d.entry.Capabilities
 	if d.policy == nil || d.effect != Ask || c.Network != tool.NetworkNone || len(c.Secrets) > 0 {
@@ -183,8 +183,8 @@ func (d Decision) CanRehearse() bool {
 	return c.Files == tool.FilesWrite
 }
 
-// Rehearse returns the grant for a run before the answer, see [Grant.Rehearsal]. It fails
-// if [Decision.CanRehearse] is false.
+// Rehearse returns the grant for a run before the answer, see [Grant.Rehearsal]. It fails if
+// [Decision.CanRehearse] is false, or the arguments hold no valid command or time limit.
 func (d Decision) Rehearse() (Grant, error) {
 	if !d.CanRehearse() {
 		return Grant{}, fmt.Errorf("rehearse %s: it cannot be tried without an answer", d.call.Tool)

@@ -21,7 +21,8 @@ import (
 // it.
 const MountsRule = "mounts"
 
-// denyImpossible denies a call that cannot succeed, whatever a person answers.
+// denyImpossible denies a call that cannot succeed, whatever a person answers. It may also
+// make the call ask, see askForHost.
 func (p *Policy) denyImpossible(d *Decision, args *match.Arguments) {
 	if d.effect == Deny {
 		return
@@ -49,15 +50,16 @@ func (p *Policy) denyImpossible(d *Decision, args *match.Arguments) {
 // KiB for an argument, with the zero byte at the end.
 const maxArgument = 128<<10 - 1
 
-// deny denies the call. hint names a change after which the call is allowed; nil: to remove
-// the rule or bound that decides.
+// deny denies the call. hint names a change after which the call is allowed, or says that
+// there is none; nil: to remove the rule or bound that decides.
 func (d *Decision) deny(by Decider, reason string, hint tool.Hint) {
 	d.setOutcome(Deny, by, reason)
 	d.hint, d.also = hint, nil
 }
 
-// denyFile denies the call if it cannot reach a file that it names, or cannot change the file
-// though its tool changes files.
+// denyFile denies the call if it cannot reach f, a file that it names. A call of a tool that
+// changes files is also denied if f is closed, or if f is read-only and the tool declares this
+// argument as the file that it changes.
 func (p *Policy) denyFile(d *Decision, f NamedFile) {
 	in := func(dir string) bool { return paths.In(f.Name, dir) || f.Path != "" && paths.In(f.Path, dir) }
 	for _, h := range p.ceiling.Hidden {
@@ -211,9 +213,9 @@ func (p *Policy) hasHostToAsk(d *Decision) bool {
 	return p.hostToAsk(d, d.args()) != ""
 }
 
-// hostToAsk returns the first host that the call asks for and that no rule opens, but a yes
-// can. Empty: there is none. If the manifest of the tool lists hosts, it must list exactly
-// one.
+// hostToAsk returns a host that the call asks for, over https on port 443, and that no rule
+// opens, but a yes can. Empty: there is none. If the manifest of the tool lists hosts, that
+// host must be the only one, whatever the arguments are.
 func (p *Policy) hostToAsk(d *Decision, args *match.Arguments) string {
 	if !p.mayAskForHost(d) {
 		return ""
@@ -288,8 +290,8 @@ func otherProtocol(o network.Origin) network.Origin {
 	return o
 }
 
-// urlArgs returns the texts of the arguments whose names end with url, uri, urls or uris, in
-// any case. It does not look into lists.
+// urlArgs returns the texts, sorted, of the arguments whose names end with url, uri, urls or
+// uris, in upper or lower case. It does not look into lists.
 func urlArgs(args *match.Arguments) []string {
 	var out []string
 	for name, raw := range args.Object() {

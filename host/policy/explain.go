@@ -18,14 +18,14 @@ type Explanation struct {
 	Source    Source    `json:"source"`           // layer of the rule that decided
 	Origin    string    `json:"origin,omitempty"` // place in that layer
 	Reason    string    `json:"reason"`
-	Also      []Decider `json:"also,omitempty"`   // other rules and bounds with the same effect
+	Also      []Decider `json:"also,omitempty"`   // other rules and bounds with the same effect; nil if allowed
 	HintText  string    `json:"change,omitempty"` // way to another decision, in words; empty if allowed
 	Hint      tool.Hint `json:"-"`                // HintText as a value
-	AllowRule string    `json:"allow,omitempty"`  // smallest rule that would allow the call; empty: none
+	AllowRule string    `json:"allow,omitempty"`  // smallest rule to allow a call that asks; empty: none
 	Tier      *Tier     `json:"tier,omitempty"`   // tier in which the process would run; nil: no process
-	// Changes is the mode for the changes of the process; empty: no process. AskFirstReason is
-	// the reason to ask before it runs; empty: it can run before the answer, or there is no
-	// process.
+	// Changes is the mode for the changes of the process; empty: no process, or not
+	// decided, as the call is denied. AskFirstReason is the reason to ask before it runs;
+	// empty: it can run before the answer, or there is no process.
 	Changes        ChangesMode `json:"changes,omitempty"`
 	AskFirstReason string      `json:"first,omitempty"`
 	// Allowance describes the allowance of the tool, and the parts that are not permitted.
@@ -132,7 +132,7 @@ func (r Decider) removalHint() tool.Hint {
 	return tool.Advise("take the rule %q of the layer %s away", r.Rule, r.Source)
 }
 
-// minimalRule returns the smallest rule that allows the call.
+// minimalRule returns the smallest rule that allows the call, apart from its special paths.
 func (d Decision) minimalRule() Rule {
 	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Source: SourceFlag}
 	if arg := d.entry.Capabilities.Exec; arg != "" {

@@ -45,8 +45,8 @@ func specialForCommand(c tool.Change, name string, find func(string) (paths.Spec
 	return s, true
 }
 
-// newInRepository reports whether a new file is part of every new repository, and makes git
-// run nothing.
+// newInRepository reports whether a new file may be part of a new repository and makes git run
+// nothing: a directory, a harmless configuration or a sample.
 func newInRepository(c tool.Change, name string) bool {
 	switch {
 	case c.After.Mode.IsDir(): // the files in it are judged one by one
@@ -92,7 +92,8 @@ func inGit(name string) (rel string, inside bool) {
 }
 
 // specialForConfig returns the special entry for a change of a repository's configuration,
-// which depends on the keys that differ. s is the entry for the file.
+// which depends on the keys that differ. It is false if none does, or if the file is new and
+// harmless. s is the entry for the file.
 func specialForConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
 	if c.After == nil || c.From != "" {
 		return s, true

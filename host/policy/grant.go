@@ -22,8 +22,9 @@ type Mount struct {
 	Origin string // place where it was opened, for a person, such as --mount DIR:ro; may be empty
 }
 
-// ErrChanged is wrapped by the error of a commit that was refused because the host's files
-// have changed meanwhile. The commit has changed nothing.
+// ErrChanged is wrapped by the error of a commit, or of listing the changes, that failed
+// because the host's files have changed meanwhile. The commit has changed nothing, or its error
+// names what it could not put back.
 var ErrChanged = errors.New("changed meanwhile")
 
 // ErrUntidy is wrapped by the error of a commit that has made all changes but could not clean
@@ -31,7 +32,7 @@ var ErrChanged = errors.New("changed meanwhile")
 var ErrUntidy = errors.New("changed, and not tidied up")
 
 // ErrAskFirst is wrapped by the error of a call that cannot run before the answer, with the
-// reason. Nothing has run.
+// reason. Its process has not run.
 var ErrAskFirst = errors.New("it has to be asked about before it runs")
 
 // ErrNoGrant is returned when something would run without a grant.
@@ -153,7 +154,8 @@ func (g Grant) Rehearsal() bool { return g.terms().rehearsal }
 type Exec struct {
 	// Tier is the tier for which the call was decided. The process never runs in a lower one.
 	Tier Tier
-	// Mounts holds all mounts of the tool, even if the tool itself sees no files.
+	// Mounts holds the directories that the process sees: all mounts of the tool, even if the
+	// tool itself sees no files.
 	Mounts []Mount
 	// Masked holds files and directories that the process does not see even inside a mount:
 	// our own, and those in Hidden.
@@ -170,8 +172,8 @@ type Exec struct {
 }
 
 // IsPrivileged reports whether the process has more rights than a process without approval:
-// the network, a secret, the host's files, or weak confinement. It must not see files that a
-// process without approval has built.
+// the network, a secret, secret-looking files, changes to the host's files while it runs, or
+// weak confinement. It must not see files that a process without approval has built.
 func (e Exec) IsPrivileged() bool {
 	return e.Network != nil || e.secrets || len(e.Opened) > 0 || e.Changes == ChangesDirect || e.Tier < TierConfined
 }
@@ -191,7 +193,8 @@ func (g Grant) Exec() (e Exec, ok bool) {
 }
 
 // TakeExec uses up the permission to start a process, and returns its terms. It fails unless
-// the command and the directory are the approved ones, and on any second use.
+// the command and the directory are the approved ones, and on a second use without
+// [Grant.ReturnExec].
 func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
 	switch {
 	case g.g == nil:

@@ -17,8 +17,8 @@ type History struct {
 	Names      []string // some of the files in the history that look like secrets
 	Whole      bool     // set if everything that references lead to was searched
 	Commits    int      // number of commits that were searched
-	Tips       []string // commits that a later search can leave out, with all that they lead to
-	At         string   // the state of the repository at the time of the search
+	Tips       []string // hashes of commits that a later search can leave out, with their ancestors
+	At         string   // identifies the state of the repository at the time of the search
 }
 
 // Clean reports whether the whole history was searched and nothing in it looks like a secret.
@@ -38,7 +38,8 @@ type HistoryError struct {
 func (e *HistoryError) Error() string { return "it is not known what it may read of a repository" }
 
 // history decides whether commands of a tool may read a history that seems to hold secrets. If
-// no rule decides it, the result is Ask, or Deny if nobody can be asked.
+// no rule decides it, the result is Ask, or Deny if nobody can be asked. A denial wins, but
+// one of this session only over the rules before it.
 func (p *Policy) history(entry *tool.Entry, repository string) Effect {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -60,8 +61,8 @@ func (p *Policy) history(entry *tool.Entry, repository string) Effect {
 }
 
 // AskHistory returns the decision to ask about the histories of repositories, before the first
-// command that could read them. call is that command. The answer holds for all commands, and
-// does not answer the call.
+// command that could read them. call is that command. The answer holds for all commands of the
+// tool, and does not answer the call.
 func (p *Policy) AskHistory(call tool.Call, entry *tool.Entry, held []History) Decision {
 	d := p.ofHistory(call, entry, Ask, "the history of a repository holds what looks like a secret")
 	d.histories = held
@@ -129,7 +130,8 @@ func historyTexts(histories []History) (out []string) {
 
 // DecideHistorySearch decides about a call that the host makes itself: before a command can
 // read the history of a repository, a built-in tool that only reads searches the history. No
-// rule applies, because only names of files are passed on. Any other tool is denied.
+// rule applies, because only names of files are passed on. A tool that is not [RiskSafe] is
+// denied.
 func (p *Policy) DecideHistorySearch(call tool.Call, entry *tool.Entry) Decision {
 	if RiskOf(entry) != RiskSafe {
 		return p.ofHistory(call, entry, Deny, "it could do more than to read what is mounted")

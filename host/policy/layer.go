@@ -150,9 +150,9 @@ func lower[T int | uint64 | time.Duration](v *T, caps map[string]Limit, key stri
 	}
 }
 
-// Tier is the degree to which the jail confines a process. 0: not at all. 1: files and system calls.
-// 2: other processes and the network, too. 3: the process runs in namespaces of its own and sees
-// only its mounts and the system's programs.
+// Tier is the degree to which the jail confines a process. 0: not at all. 1: files and system
+// calls. 2: other processes and the network, too. 3: the process runs in namespaces of its own
+// and sees only its mounts and the system's programs.
 type Tier int
 
 const (

@@ -10,7 +10,7 @@ import (
 // stored data are refused. Results, output and logs are cut; a larger response is cut or is an
 // error, as the request says.
 type Limits struct {
-	Timeout     time.Duration // wall clock, from before the guest starts
+	Timeout     time.Duration // wall clock, from before the guest starts; with a command: see ExecTimeout
 	MemoryBytes uint64        // linear memory of the guest
 	Fuel        uint64        // instructions that the guest executes, in units of package fuel
 	ToolFuel    uint64        // fuel of all calls of one tool in a session

@@ -48,7 +48,7 @@ func (r Rule) Lint(tier func() Tier, known ...*tool.Catalog) tool.Hint {
 }
 
 // lintCondition is [Rule.Lint] for one condition of a rule about the tool name. entries are
-// the tools that the rule is about.
+// the tools that the rule is about. Empty: no fault.
 func lintCondition(c match.Condition, name string, entries []*tool.Entry) string {
 	arg, one := c.TopArg()
 	if !one {

@@ -122,7 +122,7 @@ func New(opts Options) *Policy {
 	return p
 }
 
-// Limits returns the limits of every call, with defaults filled in.
+// Limits returns the limits of calls, with defaults filled in and lowered to the ceiling.
 func (p *Policy) Limits() Limits { return p.limits }
 
 // Hides reports whether every call of the tool by this caller would be denied, whatever its
@@ -168,8 +168,8 @@ func (p *Policy) Add(r Rule) {
 	p.rules = append(p.rules, r)
 }
 
-// holds reports whether the tool is still as it was when the binding was made. The zero
-// binding holds for every tool.
+// holds reports whether the tool is still as it was when the binding was made. A binding
+// without a module, such as the zero one, holds for every tool.
 func (p *Policy) holds(b *Binding, e *tool.Entry) bool {
 	if b.Module == "" {
 		return true

@@ -25,8 +25,8 @@ type Question struct {
 	Tool              string
 	Risk              Risk
 	Reason            string
-	AskingSource      Source // layer of a rule that asks; the person's own only if no other asks
-	ModuleText        string // description of the tool's module
+	AskingSource      Source // layer that asks; the person's own only if no other asks; or SourceDefault
+	ModuleText        string // the tool's module: built in, or its name and signer, or its digest
 	Command           string // exact command that would run; empty: none
 	Dir               string // working directory of the call
 	Output            string // end of the command's output; empty: no output, or it has not run
@@ -52,7 +52,7 @@ type Question struct {
 	Scopes         []Scope          // scopes that the person can choose
 	Rules          map[Scope]string // words of the rule that an answer creates, by scope; none for "once"
 	BindingChanges []BindingChange  // remembered rules that no longer apply because the tool has changed
-	AllowRule      string           // rule that would have allowed the call; empty: none would
+	AllowRule      string           // rule that would have allowed the call; empty: none alone would
 
 	Module  string    // digest of the tool's module
 	Session string    // session of the question; [Question.Pose] sets this and the next two
@@ -83,7 +83,8 @@ func (t Tier) unconfinedWarning() string {
 const exfiltrationWarning = "it can send all that it is given or reads to the hosts that are allowed"
 
 // networkWarning returns the warning for a call that reaches the network. For a third-party
-// tool that also reads files, it names the directories and the hosts.
+// tool that also reads files, it names the directories and the hosts. If a yes opens a host,
+// it names that.
 func (d Decision) networkWarning() string {
 	if d.opensHost != "" {
 		others := ""
@@ -239,9 +240,9 @@ func (q Question) Pose(session string, at time.Time) Question {
 	return q
 }
 
-// CheckAnswer returns an error unless the answer is to exactly this question, and in time. An
-// answer to another call, to the same call in another session, or from yesterday allows
-// nothing.
+// CheckAnswer returns an error unless the answer, a yes or a no, is to exactly this question,
+// and in time. An answer to another call, to the same call in another session, or from
+// yesterday allows nothing.
 func (q Question) CheckAnswer(a Answer, now time.Time) error {
 	switch {
 	case q.AskedAt.IsZero():

@@ -42,16 +42,16 @@ func (s Source) mayAllow() bool {
 	return s == SourceUser || s == SourceFlag || s == SourceSession
 }
 
-// isPersonal reports whether the person wrote the rules of this source, and so can be asked
-// whether they still hold. The environment is not personal: it may come from a program that
-// has started this one.
+// isPersonal reports whether the person wrote the rules of this source, in a file or as a
+// flag, and so can be asked whether they still hold. The environment is not personal: it may
+// come from a program that has started this one.
 func (s Source) isPersonal() bool { return s == SourceUser || s == SourceFlag }
 
 // AnyTool stands for every tool in a rule. A rule for it cannot allow.
 const AnyTool = "*"
 
 // Rule allows calls, asks about them or denies them. A rule that denies wins over one that
-// asks, and one that asks over one that allows.
+// asks, and one that asks over one that allows, but see Overrides.
 type Rule struct {
 	Effect Effect
 	Tool   string            // the tool's name, or AnyTool
@@ -146,9 +146,9 @@ const (
 // after " reads " holds no comma.
 func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
 
-// ParseDenial parses a rule that denies, in the form of [ParseRule]. It can be about
-// [AnyTool], and about any command. A literal value with a "*" is an error: its author meant a
-// pattern, and the rule would deny nothing.
+// ParseDenial parses a rule that denies, in the form of [ParseRule], but without the
+// clauses reads, changes and below. It can be about [AnyTool], and about any command. A literal
+// value with a "*" is an error: its author meant a pattern, and the rule would deny nothing.
 func ParseDenial(s string) (Rule, error) { return parseRule(s, Deny) }
 
 func parseRule(text string, effect Effect) (Rule, error) {

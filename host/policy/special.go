@@ -318,7 +318,8 @@ func (d Decision) relative(name string) string {
 
 // PathArgs returns the paths in the arguments of a call, going by their text. It reads the
 // argument that the tool declares for its file or its patch, and all whose names end with
-// path, file, paths or files. It returns at most 256 paths besides those of a patch.
+// path, file, paths or files, texts and lists of texts. It returns at most 256 paths besides
+// those of a patch.
 func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	var args map[string]json.RawMessage
 	if json.Unmarshal(call.Args, &args) != nil {
@@ -404,5 +405,6 @@ func (d Decision) warning() string {
 	return strings.Join(all, "; ")
 }
 
-// maxWarned limits the number of special paths that a warning names; the others are counted.
+// maxWarned limits the parts of a warning: each is about a path that is read, or about all
+// changed paths of a kind. The others are counted.
 const maxWarned = 5

@@ -11,7 +11,8 @@ const (
 	SessionStoreKey = "session_store"
 )
 
-// Limits of a store, besides those in [Limits]. Set fails beyond each of them.
+// Limits of a store, besides those in [Limits]. Beyond each of them a guest's value is not
+// stored. Set itself checks only MaxStoreKeys; the sandbox checks the lengths.
 const (
 	MaxStoreKeys       = 1000
 	MaxStoreKeyBytes   = 256      // length of a key
@@ -54,7 +55,8 @@ func (g Grant) WithStore(s Store) Grant {
 // HasStore reports whether the call may use a store.
 func (g Grant) HasStore() bool { return g.terms().hasStore }
 
-// Store returns the store of the call; nil: it may not use one.
+// Store returns the store of the call; nil: it may not use one, or [Grant.WithStore] gave
+// none.
 func (g Grant) Store() Store {
 	if !g.HasStore() {
 		return nil
