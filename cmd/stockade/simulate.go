@@ -110,7 +110,7 @@ func mountsOf(began session.Started) (mounts []policy.Mount) {
 	return mounts
 }
 
-// useRuleFiles uses files in the place of the user's own policy.
+// useRuleFiles uses files in the place of the user's own policy; no files: the policy stays.
 func (a *app) useRuleFiles(files []string) error {
 	if len(files) == 0 {
 		return nil

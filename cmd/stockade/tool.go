@@ -270,7 +270,7 @@ func newToolset(ctx context.Context, a *app) (toolset, error) {
 }
 
 // denialReason returns a text with the reason and the layer that deny all calls of a tool. It
-// is empty if no layer denies them.
+// is empty if no layer denies them, or if that is unknown.
 func (t toolset) denialReason(e *tool.Entry) string {
 	x, ok := t.denied[e.Name]
 	if !ok {

@@ -30,7 +30,7 @@ type addedJSON struct {
 	Project        string            `json:"project,omitempty"` // the only workspace that has the tool; empty: all
 	Kind           string            `json:"kind,omitempty"`    // ABI, for a module that was made for another host
 	Asks           tool.Capabilities `json:"asks"`
-	Inferred       bool              `json:"inferred,omitempty"` // Asks is the access that it could use
+	Inferred       bool              `json:"inferred,omitempty"` // Asks is access that its imports could use
 	Allowed        tool.Allowance    `json:"allowed"`
 }
 
