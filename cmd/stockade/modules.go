@@ -85,8 +85,8 @@ func (h availableTools) module(name string) (registry.AddedModule, bool) {
 
 // findTools returns the tools: built-in tools, those of --tool, those added by the person or
 // the administrator, and those of the project that the person has agreed to. A broken module is
-// switched off, and does not stop the program; it is an error with --locked, or if --tool
-// names it.
+// switched off, and does not stop the program; it is an error if --locked or --tool asks
+// for it.
 func (a *app) findTools(ctx context.Context) (availableTools, error) {
 	builtin, err := registry.Builtin()
 	if err != nil {

@@ -376,7 +376,7 @@ func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Explanation,
 	return out, nil
 }
 
-// toolJSON is a tool in the output of `tool list --json`.
+// toolJSON is a tool in the output of `tool list --json` and `tool info --json`.
 type toolJSON struct {
 	Name         string            `json:"name"`
 	Description  string            `json:"description"`

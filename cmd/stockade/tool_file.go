@@ -256,7 +256,7 @@ func displayName(name string) string {
 	return strconv.QuoteToASCII(short)
 }
 
-// fileJSON is the output of `tool info --json` about a file.
+// fileJSON is the output of `tool info --json` about a file or a reference.
 type fileJSON struct {
 	File        string `json:"file"`
 	Kind        string `json:"kind"`

@@ -18,8 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// addedJSON holds the keys that only added tools have in the output of `tool list --json`. The
-// output also has added tools that are switched off.
+// addedJSON holds the keys of toolJSON that only added tools have, even if they are off.
 type addedJSON struct {
 	off            string            // reason why the tool is not offered; empty: it is offered
 	Version        string            `json:"version,omitempty"`

@@ -67,7 +67,7 @@ type globalFlags struct {
 	plain    bool
 	tools    []string // value of --tools; nil: all tools
 	try      []string // values of --tool: paths of modules to try without adding them
-	locked   bool     // of the added modules, offer those that stockade.lock names
+	locked   bool     // of the added modules, offer only those that stockade.lock names
 
 	profile  string
 	provider string
