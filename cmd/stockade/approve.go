@@ -19,7 +19,8 @@ import (
 )
 
 // denyAll is an approver that answers no, for runs in which nobody can be asked. It records
-// the calls that it denied, equal ones once. It is safe for concurrent use.
+// the tool and the rule of the calls that it denied, equal pairs once. It is safe for
+// concurrent use.
 type denyAll struct {
 	mu    sync.Mutex
 	calls []deniedCall

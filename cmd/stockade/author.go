@@ -185,7 +185,8 @@ func runToolPack(ctx context.Context, a *app, file, out, describe string) error 
 	return showPacked(a.s, packed)
 }
 
-// importsHint adds a hint to the error of a module that was refused because of its imports.
+// importsHint adds a hint to the error of a module that was refused because it imports
+// something that none of its tools asks for. It returns other errors unchanged.
 func importsHint(err error) error {
 	refused, ok := errors.AsType[*admit.RefusedError](err)
 	if !ok || !strings.Contains(refused.Why, "none of its tools asks for") {
@@ -221,8 +222,9 @@ func (a *app) projectDir(args []string) (string, error) {
 	return dir, nil
 }
 
-// build compiles and packs the project in a folder. goCmd is the path of the command go;
-// empty: it is searched for.
+// build compiles and packs the Go project in a folder, and writes the module there. A project
+// in another language is a usage error. goCmd is the path of the command go; empty: it is
+// searched for.
 func (a *app) build(ctx context.Context, dir, goCmd string) (author.PackedModule, error) {
 	switch language := author.Language(dir); language {
 	case "Go":
@@ -306,7 +308,7 @@ person's secrets or files, and none runs a command.
 	return cmd
 }
 
-// moduleUnderTest returns the module to test, and the folder with its tests.
+// moduleUnderTest returns the module to test, and the folder that holds its directory tests.
 func (a *app) moduleUnderTest(ctx context.Context, args []string, goCmd string) (mod *tool.Module, dir string, err error) {
 	if len(args) == 1 && strings.HasSuffix(args[0], ".wasm") {
 		if mod, err = registry.ReadModule(args[0]); err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// prebuilt returns the embedded native code of a module, by its digest; nil: there is none.
+// prebuilt returns the directory with the embedded native code of a module, by the module's
+// digest; nil: there is none.
 var prebuilt = guests.Native
 
 // ownMemory is the part of the memory limit for this program without its tools, in bytes.
@@ -31,8 +32,8 @@ func limitMemory(s *stdio, tools uint64) {
 }
 
 // sandboxOptions sets the memory limit of this process, and returns the options of its
-// sandbox. Unless --quiet is set, a note is shown while a module is compiled, because that
-// takes a second or more, once per module.
+// sandbox. Unless --quiet or compilingForReview is set, a note is shown while a module is
+// compiled, because that takes a second or more, once per module.
 func (a *app) sandboxOptions() sandbox.Options {
 	limitMemory(a.s, uint64(a.Config.ToolMemoryTotal))
 	return sandbox.Options{

@@ -153,8 +153,8 @@ func readModule(file string) (*tool.Module, error) {
 	return mod, nil
 }
 
-// parseArgs converts arguments of a command line to JSON. entry is nil if the tool does not
-// exist.
+// parseArgs converts arguments of a command line to JSON. A single argument that begins with {
+// is returned as it is, and may be invalid. entry is nil if the tool does not exist.
 func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
 	if len(args) == 1 && strings.HasPrefix(strings.TrimSpace(args[0]), "{") {
 		return json.RawMessage(args[0]), nil

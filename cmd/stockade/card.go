@@ -116,8 +116,9 @@ func (c card) signed(by string) string {
 	return row
 }
 
-// wantRows returns the rows about the access that the module asks for, one for each kind. For
-// an update they mark the kinds whose access is another than before.
+// wantRows returns the rows about the access that the module asks for, one for each kind; a
+// single row if it asks for nothing, or does not say what it needs. For an update they mark
+// the kinds whose access is another than before.
 func (c card) wantRows(w registry.Wants) (out []string) {
 	if w.Nothing() {
 		return []string{c.row("wants", "nothing: it only computes")}
@@ -155,8 +156,8 @@ func (c card) wantRows(w registry.Wants) (out []string) {
 
 var wantedKinds = [...]string{"files", "hosts", "secrets", "commands", "store"}
 
-// wantsByKind returns the access that a module asks for, by kind; empty: it asks for
-// nothing of that kind.
+// wantsByKind returns the access that a module asks for, in the order of wantedKinds; empty:
+// it asks for nothing of that kind.
 func wantsByKind(w registry.Wants) (out [len(wantedKinds)]string) {
 	out[0] = map[tool.Files]string{tool.FilesRead: "to read", tool.FilesWrite: "to read and change"}[w.Files]
 	hosts := w.Hosts
@@ -415,7 +416,7 @@ func runLines(r tool.Run) string {
 }
 
 // warnOptionArgs prints warnings about tools of a module that let an argument of a call become
-// an option of the program that the tool runs. More than 8 are counted.
+// an option of the program that the tool runs. It prints 8, and the number of the others.
 func (s *stdio) warnOptionArgs(m tool.Manifest) {
 	const most = 8
 	n := 0

@@ -49,7 +49,7 @@ a path. A line that begins with a space is always a prompt.
 // chatCommand is a command of the chat, with its entry in /help.
 type chatCommand struct {
 	name, args, help string                                                       // texts for /help
-	run              func(t *conversation, ctx context.Context, arg string) error // nil: the loop of the chat does it
+	run              func(t *conversation, ctx context.Context, arg string) error // nil: [conversation.do] does it
 }
 
 // chatCommands are the commands of the chat except /help, in the order of /help.

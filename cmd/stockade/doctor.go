@@ -70,8 +70,8 @@ type state string
 
 const (
 	stateOK     state = "ok"
-	stateNote   state = "note"   // it works, but could work better
-	stateBroken state = "broken" // it does not work, or without it nothing works
+	stateNote   state = "note"   // what is needed works; something could work better
+	stateBroken state = "broken" // something that is needed does not work
 )
 
 // okFinding, noteFinding and brokenFinding return a finding without a name; the check
@@ -96,7 +96,7 @@ func newFinding(s state, mend, format string, args ...any) finding {
 	return f
 }
 
-// errorFinding returns a finding about an error, with the program's hint for it.
+// errorFinding returns a broken finding about an error, with the program's hint if it has one.
 func errorFinding(err error) finding {
 	hint := ""
 	if e, ok := errors.AsType[*exitErr](explainError(err)); ok {
@@ -166,7 +166,8 @@ func runInOrder(ctx context.Context, a *app, checks []doctorCheck) (found []find
 	return found
 }
 
-// runConcurrently runs checks concurrently, and prints a note with the names of the slow ones.
+// runConcurrently runs checks concurrently, and returns their findings in the order of checks.
+// After a second it prints a note with the names of those that still run.
 func runConcurrently(ctx context.Context, a *app, checks []doctorCheck) []finding {
 	found := make([]finding, len(checks))
 	var mu sync.Mutex
@@ -541,7 +542,7 @@ func checkFolders(_ context.Context, a *app) finding {
 }
 
 // maxEntries limits the entries of the cache, and the files of each, whose sizes are added up;
-// further ones are ignored.
+// the sizes of further ones are ignored.
 const maxEntries = 1000
 
 func checkCache(_ context.Context, a *app) finding {

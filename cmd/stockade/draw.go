@@ -69,7 +69,6 @@ func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first strin
 	return err
 }
 
-// editorOptions returns the options of the editor of prompts.
 func (t *conversation) editorOptions() editor.Options {
 	o := editor.Options{History: t.a.Dirs.PromptHistory(), Color: t.a.s.color, Redact: t.a.redactor.Text}
 	for _, c := range append(slices.Clone(chatCommands), chatCommand{name: "/help", help: "show the commands"}) {

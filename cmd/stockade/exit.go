@@ -35,7 +35,7 @@ const exitHelp = `Exit codes: 0 done, 1 error, 2 usage, 3 denied, 4 the tool fai
 provider failed, 6 a limit, 7 nobody could be asked, 130 interrupted, 141 the
 reader of stdout left. ` + "`stockade help output`" + ` says more.`
 
-// exitErr is an error with an exit code. An empty message prints nothing: everything was
+// exitErr is an error with an exit code. An empty message is not printed: everything was
 // printed before.
 type exitErr struct {
 	code    exitCode
@@ -49,8 +49,8 @@ func usageError(hint, format string, args ...any) error {
 	return &exitErr{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// explainError adds an exit code to an error of another package, and a hint with flags and
-// commands of this program. It returns errors that it does not know unchanged.
+// explainError adds an exit code to an error of another package, and for most a hint with
+// flags and commands of this program. It returns errors that it does not know unchanged.
 func explainError(err error) error {
 	if _, ok := errors.AsType[*exitErr](err); ok {
 		return err
@@ -84,7 +84,7 @@ func explainError(err error) error {
 	return err
 }
 
-// answerHint returns a hint that shows the correct use of --allow.
+// answerHint returns a hint that shows the correct use of --allow; empty: there is none.
 func answerHint(e *policy.AnswerError) string {
 	switch {
 	case e.Fault == policy.FaultTool:
@@ -104,8 +104,8 @@ func answerHint(e *policy.AnswerError) string {
 // errInterrupted is the cause of a context that a signal or Ctrl-C has cancelled.
 var errInterrupted = errors.New("interrupted")
 
-// reportError prints an error and returns its exit code. Nothing else maps errors to exit
-// codes.
+// reportError prints an error and returns its exit code; nil is exitOK. If the reader of
+// stdout has left, it prints nothing.
 func reportError(s *stdio, ctx context.Context, err error) exitCode {
 	if err == nil {
 		return exitOK

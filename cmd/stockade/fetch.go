@@ -93,7 +93,7 @@ type provenance struct {
 }
 
 // loadModule reads the module in a file, or fetches that of a reference or an OCI layout. The
-// second result is nil for a file.
+// second result is nil for a file. Bad signatures are no error: SignedBy describes them.
 func (a *app) loadModule(ctx context.Context, ref string) (*tool.Module, *provenance, error) {
 	if !strings.Contains(ref, "://") && !oci.IsLayout(oci.ParseLayout(ref).Dir) {
 		mod, err := readModule(ref)
@@ -111,7 +111,8 @@ func (a *app) loadModule(ctx context.Context, ref string) (*tool.Module, *proven
 	return mod, &provenance{c.ManifestDigest, signedBy(v)}, nil
 }
 
-// fetchError converts the error of a fetch or a push to one with a hint.
+// fetchError converts the error of a fetch or a push to one that names ref, with a hint if one
+// is known.
 func fetchError(ref string, err error) *exitErr {
 	out := &exitErr{code: exitError, message: err.Error()}
 	if !strings.Contains(out.message, ref) {

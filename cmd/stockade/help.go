@@ -42,8 +42,8 @@ func topics() []topic { return pagesIn("help") }
 // toolPages returns the pages of the built-in tools, which are generated from their manifests.
 func toolPages() []topic { return pagesIn("help/tools") }
 
-// maxTitle is the number of bytes that are read of a page for its first line: all pages are
-// read at each start.
+// maxTitle is the number of bytes that are read of a page for its first line: all topics are
+// read whenever the command help is created.
 const maxTitle = 160
 
 func pagesIn(dir string) (out []topic) {
@@ -137,8 +137,8 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 var listGap = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ *\S.*?\S {2,}`) })
 
 // wrapHanging breaks lines, so that each is shorter than columns. A line of a list continues
-// below the text about its name. The lines of a paragraph are joined first. Lines with an
-// example, which begin with "  stockade ", are not broken.
+// below the text about its name. A line of a paragraph that is too long is first joined with
+// those after it. Lines with an example, which begin with "  stockade ", are not broken.
 func wrapHanging(text string, columns int) string {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -201,7 +201,7 @@ func findToolPage(words []string) (t topic, ok bool) {
 
 func isToolWord(word string) bool { return word == "tool" || word == "tools" }
 
-// moduleTools returns the names of the tools of a built-in module.
+// moduleTools returns the names of the tools of a built-in module; nil: there is none.
 func moduleTools(name string) (out []string) {
 	builtin, err := registry.Builtin()
 	if err != nil { // this build has no tools

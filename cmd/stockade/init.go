@@ -40,7 +40,7 @@ type initOptions struct {
 	inWorkspace                   bool // write the file of the workspace instead of the user's
 	yes                           bool
 
-	defaultAddress bool          // the address of the provider is its default
+	defaultAddress bool          // an answer, not a flag, has chosen the provider's default address
 	key            secret.Record // an API key to store as a secret; zero: there is none
 	dropped        []initKey     // new values for settings in the file that belong to another provider
 }
@@ -298,7 +298,7 @@ func (o *initOptions) askAll(ctx context.Context, a *app, in *os.File, out io.Wr
 
 // takeKey returns the API key for a server: from the environment, or typed by the person. A
 // typed key also goes into o.key, to be stored as a secret for that server. Empty: there is no
-// key, or none that could be sent.
+// key. The person is asked only if the address is https, and not with --here.
 func (o *initOptions) takeKey(ctx context.Context, a *app, in *os.File, out io.Writer, p door.Provider) (string, error) {
 	kind, _ := door.ProviderKindOf(p.Name)
 	for _, name := range kind.KeyVariables {
@@ -335,6 +335,7 @@ func (a *app) choose(ctx context.Context, in *os.File, out io.Writer, text, what
 }
 
 // typedLine asks for a line until means accepts it, and returns the value that means returned.
+// The end of input is an error.
 func (a *app) typedLine(ctx context.Context, in *os.File, out io.Writer, what string, means func(line string) (string, error)) (string, error) {
 	terminal.FlushInput(in)
 	for {

@@ -8,8 +8,8 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// tellInstructions prints a note about the size of AGENTS.md: at the start, and with again
-// after the file has changed.
+// tellInstructions prints a note about the size of AGENTS.md, or of CLAUDE.md if that is read
+// instead: at the start, and with again after the file has changed.
 func (t *conversation) tellInstructions(again bool) {
 	f, err := t.Instructions()
 	switch {
@@ -22,8 +22,8 @@ func (t *conversation) tellInstructions(again bool) {
 	t.instructions = f
 }
 
-// instructionsText returns the note about AGENTS.md, with its size and the size of the part
-// that the model gets.
+// instructionsText returns the note about AGENTS.md, or CLAUDE.md, with its size. If the file
+// is cut, the note has the size of the part that the model gets.
 func instructionsText(f instructions.File, again bool) string {
 	text := f.Name + " read"
 	if again {

@@ -44,7 +44,8 @@ var remedies = map[jail.Cause]string{
 	jail.CauseSeccomp:       "a filter of system calls limits this program, as in a container: make it\npermit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
 }
 
-// changesText describes what happens to the file changes of a command.
+// changesText describes what happens to the file changes of a command; empty: the call is
+// denied.
 func changesText(x policy.Explanation) string {
 	switch {
 	case x.Changes == "": // the call is denied

@@ -27,7 +27,7 @@ const (
 	maxMentionWords  = 1000      // words with @ of one prompt that are checked; the others stay text
 	maxMissing       = 3         // notes about words that name no file; further ones are left out
 	maxMentionBytes  = 4096      // bytes of a path; a longer word stays text
-	maxMentionedText = 256 << 10 // bytes of all files of one prompt together; the rest is cut
+	maxMentionedText = 256 << 10 // bytes of texts in a prompt, and at most HistoryCharBudget/2; the rest is cut
 	// Number and bytes of the images of one prompt, because each later request sends them
 	// again; for others the model is told to call file_read.
 	maxMentionedImages     = 8
@@ -68,8 +68,9 @@ func mentions(prompt string) []string {
 	return out
 }
 
-// resolveMention returns the existing path that a word names; false: there is none. It also
-// tries the word without the punctuation at its end, and replaces ~/ by HOME.
+// resolveMention returns the existing path that a word names, absolute or relative to the
+// workspace; false: there is none. It also tries the word without the punctuation at its end,
+// and replaces ~/ by HOME.
 func (a *app) resolveMention(word string) (string, bool) {
 	if rest, ok := strings.CutPrefix(word, "~/"); ok && a.s.env("HOME") != "" {
 		word = filepath.Join(a.s.env("HOME"), rest)

@@ -41,7 +41,8 @@ func (a *app) price(model string) *llm.Price {
 	return (*llm.Price)(&p)
 }
 
-// redactKeys makes d remove the API keys in the environment from logs, output and requests.
+// redactKeys makes d remove the API keys in the environment, but none under 12 bytes, from logs,
+// output and requests.
 func (a *app) redactKeys(d *door.Door) {
 	for _, k := range door.ProviderKinds() {
 		for _, name := range k.KeyVariables {

@@ -58,9 +58,9 @@ func (t *conversation) setModelName(p *door.Provider, model string) {
 	}
 }
 
-// checkListed returns an error if the provider has no server, or one that lists models but not
-// this one: then the word is probably a mistyped profile. A server that lists no models, or
-// does not answer, is no error. The error may suggest one of profiles.
+// checkListed returns an error if the provider cannot be asked, has no server, or has one that
+// lists models but not this one: then the word is probably a mistyped profile. A server that
+// lists no models, or does not answer, is no error. The error may suggest one of profiles.
 func (t *conversation) checkListed(ctx context.Context, p door.Provider, model string, profiles []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, modelCheckTimeout, fmt.Errorf("no answer for %s", modelCheckTimeout))
 	defer cancel()

@@ -49,11 +49,11 @@ type profileJSON struct {
 	Answers  bool     `json:"answers"`  // the profile is used unless another is named
 	Provider string   `json:"provider"` // provider of the profile; for auto, the one that it stands for
 	Model    string   `json:"model"`
-	Address  string   `json:"address,omitempty"` // address of the server; empty: the provider is in this process
+	Address  string   `json:"address,omitempty"` // address of the server; empty: unknown, or in this process
 	Key      string   `json:"key,omitempty"`     // source of the API key, even without a value; empty: no key is sent
 	HasKey   bool     `json:"has_key"`
 	Fallback []string `json:"fallback,omitempty"`
-	Problem  string   `json:"problem,omitempty"` // reason why the model cannot be asked
+	Problem  string   `json:"problem,omitempty"` // reason why the model cannot be asked, or Models is unknown
 	// Models are the models of the server. Empty: the server was not asked, or gave no list.
 	Models []string `json:"models,omitempty"`
 

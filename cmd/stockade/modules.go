@@ -45,7 +45,8 @@ func (a *app) trustRules() (*trust.Rules, error) {
 	return trust.Combine(files...), nil
 }
 
-// reviewer returns a reviewer for modules that a person wants to add.
+// reviewer returns a reviewer for modules, which trusts the publishers that the administrator
+// and the person trust.
 func (a *app) reviewer() (*registry.Reviewer, error) {
 	rules, err := a.trustRules()
 	if err != nil {
@@ -84,7 +85,8 @@ func (h availableTools) module(name string) (registry.AddedModule, bool) {
 
 // findTools returns the tools: built-in tools, those of --tool, those added by the person or
 // the administrator, and those of the project that the person has agreed to. A broken module is
-// switched off with a message, and does not stop the program; with --locked, it is an error.
+// switched off, and does not stop the program; it is an error if --locked or --tool asks
+// for it.
 func (a *app) findTools(ctx context.Context) (availableTools, error) {
 	builtin, err := registry.Builtin()
 	if err != nil {
@@ -145,9 +147,8 @@ func (a *app) addedModules(p *registry.Project, system []registry.SystemFile) ([
 	})
 }
 
-// loadTrial loads a module of the flag --tool. Its allowance comes from other flags: it sees
-// the directories of --mount, reaches the hosts of --allow-net, may run commands, and has a
-// store.
+// loadTrial loads the module in a file of the flag --tool. Its allowance has the directories
+// of --mount, the hosts of --allow-net, and always commands and a store.
 func (a *app) loadTrial(ctx context.Context, file string) (registry.AddedModule, error) {
 	mod, err := registry.ReadModule(file)
 	if err != nil {

@@ -34,8 +34,8 @@ func (a *app) pageOutput(root *cobra.Command) {
 }
 
 // startPager sends standard output to the pager until the caller calls end, which waits until
-// the person has left the pager. Without a terminal on stdout or without less, or with --plain
-// or ui.plain, it changes nothing.
+// the person has left the pager. Without a terminal on stdout or without less, with --plain or
+// ui.plain, or if PAGER turns paging off, it changes nothing.
 func (a *app) startPager() (end func() error) {
 	less, ok := pager.Find(os.LookupEnv)
 	columns, rows, err := term.GetSize(int(os.Stdout.Fd()))

@@ -37,7 +37,6 @@ func (a *app) transcriptOptions() transcript.Options {
 // showCallCommand shows a call of the newest session; the number of the call follows.
 const showCallCommand = "stockade session show --call"
 
-// transcriptOptions returns the options of transcripts of this session.
 func (t *conversation) transcriptOptions() transcript.Options {
 	o := t.a.transcriptOptions()
 	o.PriorCalls = t.priorCalls
@@ -122,8 +121,8 @@ func (p *printer) endLine() {
 	}
 }
 
-// printReplay prints past events on one stream. It puts a mark before each line of an answer,
-// so that no line can look like a row of ours.
+// printReplay prints past events, answers too, on s.err. It puts a mark before each line of
+// an answer, so that no line can look like a row of ours.
 func printReplay(s *stdio, parts []transcript.Part) {
 	columns := 0
 	if s.columns != nil {

@@ -243,8 +243,9 @@ func commands(root *cobra.Command) []*cobra.Command {
 	return out
 }
 
-// usageArgs makes wrong arguments a usage error. For a command that only groups others, the
-// error lists those.
+// usageArgs makes wrong arguments a usage error. A command that only groups others shows its
+// help without arguments, and otherwise ends with an error that names a similar command, or
+// all of them.
 func usageArgs(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -279,8 +280,9 @@ func usageArgs(cmd *cobra.Command) {
 	}
 }
 
-// argLimits returns the smallest and the largest number of arguments that a command accepts.
-// It finds them by calling check, because the error texts of check come from a library.
+// argLimits returns the smallest and the largest number of arguments that a command accepts; 8
+// stands for any number. It finds them by calling check, because the error texts of check come
+// from a library.
 func argLimits(cmd *cobra.Command, check cobra.PositionalArgs) (minArgs, maxArgs int) {
 	const many = 8 // commands that accept so many arguments accept any number
 	for minArgs < many && check(cmd, make([]string, minArgs)) != nil {

@@ -112,7 +112,8 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 }
 
 // showAttacks prints the results of attacks, and returns the error with which the program
-// ends. left has the areas that cannot be attacked here, each with the reason.
+// ends; nil: all passed. left has the areas that cannot be attacked here, each with the
+// reason. missing names limits on the compiling process that this system lacks.
 func showAttacks(a *app, results []selftest.Result, took time.Duration, tier policy.Tier, left map[selftest.Area]string, missing string) (err error) {
 	if a.flags.json {
 		err = attacksJSON(a.s, results)

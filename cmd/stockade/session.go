@@ -209,9 +209,9 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	return runTurn(ctx, a, id, prompt, typed)
 }
 
-// lastConversation returns the id of the newest conversation in the directory work. It ignores
-// conversations of other directories, even newer ones, because the next prompt goes into the
-// conversation.
+// lastConversation returns the id of the conversation that began in the directory work and was
+// added to last. It ignores conversations of other directories, even later ones, because the
+// next prompt goes into the conversation.
 func lastConversation(ctx context.Context, st session.Store, work string) (string, error) {
 	infos, err := st.Sessions(ctx) // newest first
 	if err != nil {

@@ -83,8 +83,8 @@ func runSessionStats(ctx context.Context, a *app, prefix string, some bool, days
 	return err
 }
 
-// countSessions counts the events of sessions. If that takes more than a second, it shows its
-// progress.
+// countSessions gives the events of sessions to counter, without the sessions that ended
+// before counter.Since. If that takes more than a second, it shows its progress.
 func (a *app) countSessions(ctx context.Context, st session.Store, counter *stats.Counter, infos []session.Info) error {
 	total := 0
 	for _, i := range infos {
@@ -133,7 +133,7 @@ func (t *conversation) stats(ctx context.Context, _ string) error {
 type statsJSON struct {
 	Sessions   int                       `json:"sessions"`
 	Events     int                       `json:"events"`
-	Deleted    int                       `json:"deleted_bodies"` // events with deleted bodies, not counted elsewhere
+	Deleted    int                       `json:"deleted_bodies"` // part of Events: those whose bodies were deleted
 	From       *time.Time                `json:"from,omitempty"` // time of the first event
 	To         *time.Time                `json:"to,omitempty"`   // time of the last event
 	Turns      int                       `json:"turns"`          // number of turns that were started
@@ -341,7 +341,6 @@ func modelRows(b *strings.Builder, s stats.Stats) {
 	}
 }
 
-// shortDuration formats a duration for a column.
 func shortDuration(d time.Duration) string {
 	switch {
 	case d < time.Minute:

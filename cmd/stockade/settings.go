@@ -46,8 +46,8 @@ func (a *app) loadConfig(ctx context.Context) error {
 }
 
 // checkVariables warns of environment variables with our prefix that nothing reads. If the
-// name of such a variable resembles a known one, it returns an error; the others may belong to
-// other programs.
+// name of such a variable differs from a known one by one or two letters, it returns an error;
+// the others may belong to other programs.
 func (a *app) checkVariables(environ []string) error {
 	const prefix = "STOCKADE_"
 	known := []string{strings.TrimPrefix(settings.DenyVariable, prefix), "MODEL_TOKEN"} // of `model serve`
@@ -79,9 +79,9 @@ func (a *app) warn(text, hint string) {
 	}
 }
 
-// checkRuleNames looks for rules that can never match because of their spelling. Such a rule
-// in a flag or a variable is an error. In a file it is a warning, because a file may name
-// tools of modules that are not installed here. warned is the number of warnings.
+// checkRuleNames looks for rules that, as they are written, match no call or never count. Such
+// a rule in --deny or its variable is an error. In a file it is a warning, because a file may
+// name tools of modules that are not installed here. warned is the number of warnings.
 func (a *app) checkRuleNames(catalog *tool.Catalog) (warned int, err error) {
 	known := []*tool.Catalog{catalog}
 	if builtin, err := registry.Builtin(); err == nil { // a build without tools cannot compare names

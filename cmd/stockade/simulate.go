@@ -16,10 +16,12 @@ import (
 
 // simulatedJSON is a call in the output of `policy simulate --json`.
 type simulatedJSON struct {
-	Call    string             `json:"call"`
-	Turn    int                `json:"turn,omitempty"`
-	Tool    string             `json:"tool"`
-	Was     string             `json:"was"`              // effect when the call was made; empty: no decision
+	Call string `json:"call"`
+	Turn int    `json:"turn,omitempty"`
+	Tool string `json:"tool"`
+	// Was is the effect when the call was made; ask if its question was skipped, because nothing
+	// changed. Empty: no decision.
+	Was     string             `json:"was"`
 	Answer  *bool              `json:"answer,omitempty"` // answer to the question, no if nobody was there; nil: no question
 	Now     policy.Explanation `json:"now"`
 	Changed bool               `json:"changed"`
@@ -110,7 +112,7 @@ func mountsOf(began session.Started) (mounts []policy.Mount) {
 	return mounts
 }
 
-// useRuleFiles uses files in the place of the user's own policy.
+// useRuleFiles uses files in the place of the user's own policy; no files: the policy stays.
 func (a *app) useRuleFiles(files []string) error {
 	if len(files) == 0 {
 		return nil

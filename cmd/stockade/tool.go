@@ -270,7 +270,7 @@ func newToolset(ctx context.Context, a *app) (toolset, error) {
 }
 
 // denialReason returns a text with the reason and the layer that deny all calls of a tool. It
-// is empty if no layer denies them.
+// is empty if no layer denies them, or if that is unknown.
 func (t toolset) denialReason(e *tool.Entry) string {
 	x, ok := t.denied[e.Name]
 	if !ok {
@@ -376,7 +376,7 @@ func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Explanation,
 	return out, nil
 }
 
-// toolJSON is a tool in the output of `tool list --json`.
+// toolJSON is a tool in the output of `tool list --json` and `tool info --json`.
 type toolJSON struct {
 	Name         string            `json:"name"`
 	Description  string            `json:"description"`

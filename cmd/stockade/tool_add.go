@@ -30,7 +30,7 @@ type addOptions struct {
 }
 
 // reviewedYes holds the flags --yes and --sha256: the yes of a script, and the hash of the
-// module that was reviewed.
+// module or lockfile that was reviewed.
 type reviewedYes struct {
 	yes    bool
 	sha256 string

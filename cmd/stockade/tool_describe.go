@@ -20,7 +20,8 @@ import (
 
 type describer = func(context.Context, *tool.Module) (*tool.Module, error)
 
-// loadDescriber reads a description file. It returns nil if file is empty.
+// loadDescriber reads a description file, and returns a describer that adds the description to
+// a module. It returns nil if file is empty.
 func (a *app) loadDescriber(file string) (describer, error) {
 	if file == "" {
 		return nil, nil
@@ -55,7 +56,8 @@ func (a *app) keepDescription(r store.Record) describer {
 	}
 }
 
-// descriptionError adds a hint, which names examples, to an error in a description file.
+// descriptionError adds a hint, which names examples, to an error in a description file. It
+// returns other errors unchanged.
 func descriptionError(err error) error {
 	if _, ok := errors.AsType[*keys.Error](err); ok {
 		return usageError("`stockade help plugins` has examples", "%v", err)

@@ -95,7 +95,8 @@ func (a *app) showFile(r fileReport) error {
 	return nil
 }
 
-// imports returns the imports in rows, one for each module or kind of import.
+// imports returns the imports in rows: of a component one for each kind of import, else one
+// for each module from which it imports. Without imports the row is "nothing".
 func (r fileReport) imports() (rows []string) {
 	if r.Component != nil {
 		return externRows(r.Component.Imports)
@@ -126,7 +127,8 @@ func (r fileReport) exports() string {
 	return fmt.Sprintf("%s: %s", humanize.Plural(len(functions), "function"), nameList(functions))
 }
 
-// externRows returns the imports or exports of a component in rows, one for each kind.
+// externRows returns the imports or exports of a component in rows, one for each kind; if
+// there are none, the row "nothing".
 func externRows(externs []wasm.Extern) (rows []string) {
 	byKind := map[wasm.ExternKind][]string{}
 	for _, e := range externs {
@@ -166,7 +168,8 @@ func (r fileReport) tools() string {
 	return ""
 }
 
-// verdict describes whether the module runs here; hints are commands that help, or show more.
+// verdict describes whether the module runs here; hints are advice, and commands that help or
+// show more.
 func (r fileReport) verdict() (text string, hints []string) {
 	if r.Refusal != nil {
 		if _, ok := errors.AsType[*admit.LargeError](r.Refusal); ok {
@@ -253,7 +256,7 @@ func displayName(name string) string {
 	return strconv.QuoteToASCII(short)
 }
 
-// fileJSON is the output of `tool info --json` about a file.
+// fileJSON is the output of `tool info --json` about a file or a reference.
 type fileJSON struct {
 	File        string `json:"file"`
 	Kind        string `json:"kind"`

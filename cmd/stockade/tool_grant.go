@@ -93,8 +93,8 @@ func (o allowFlags) allowance(masked []string) (a tool.Allowance, err error) {
 	return a, nil
 }
 
-// subtractFrom removes from an allowance everything that the flags name, or the whole
-// allowance if no flag is set. Paths need not exist.
+// subtractFrom returns an allowance without everything that the flags name; the zero allowance
+// if no flag is set. Paths need not exist.
 func (o allowFlags) subtractFrom(from tool.Allowance) tool.Allowance {
 	if !o.isSet() {
 		return tool.Allowance{}
@@ -119,7 +119,8 @@ func (o allowFlags) subtractFrom(from tool.Allowance) tool.Allowance {
 }
 
 // grantTo adds the allowance in the flags to a record. inner is the name of a tool in the
-// module; empty: the allowance is for all its tools.
+// module; empty: the allowance is for all its tools. Access that these do not ask for is a
+// usage error.
 func (o allowFlags) grantTo(app *app, r *store.Record, inner string) error {
 	if !o.isSet() {
 		return nil

@@ -18,8 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// addedJSON holds the keys that only added tools have in the output of `tool list --json`. The
-// output also has added tools that are switched off.
+// addedJSON holds the keys of toolJSON that only added tools have, even if they are off.
 type addedJSON struct {
 	off            string            // reason why the tool is not offered; empty: it is offered
 	Version        string            `json:"version,omitempty"`
@@ -30,7 +29,7 @@ type addedJSON struct {
 	Project        string            `json:"project,omitempty"` // the only workspace that has the tool; empty: all
 	Kind           string            `json:"kind,omitempty"`    // ABI, for a module that was made for another host
 	Asks           tool.Capabilities `json:"asks"`
-	Inferred       bool              `json:"inferred,omitempty"` // Asks is the access that it could use
+	Inferred       bool              `json:"inferred,omitempty"` // Asks is access that its imports could use
 	Allowed        tool.Allowance    `json:"allowed"`
 }
 

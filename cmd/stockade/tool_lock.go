@@ -115,8 +115,8 @@ func runToolLock(a *app, names []string, remove bool) error {
 }
 
 // askProject asks about the modules of a project, unless the person has agreed to all of them
-// as they are, if the command may ask. It fetches nothing before the yes. Modules without a yes
-// are not offered.
+// as they are, if the command may ask. It fetches nothing before the yes, and adds the modules
+// after it. Modules without a yes are not offered, which is no error.
 func (a *app) askProject(ctx context.Context, p *registry.Project) error {
 	if p.Empty() { // most projects are: this saves reading the records
 		return nil
@@ -228,7 +228,8 @@ func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *regist
 const syncRows = 4
 
 // syncCard lists the modules of a project, after the differences from the modules that the
-// person has agreed to. Texts of the project stand behind bars. With all, nothing is left out.
+// person has agreed to. Texts of the project stand behind bars. With all, none of them is left
+// out.
 func syncCard(p *registry.Project, records []store.Record, rules *trust.Rules, width int, all bool) string {
 	var b strings.Builder
 	list := func(rows [][]string) {

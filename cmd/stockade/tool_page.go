@@ -15,8 +15,8 @@ import (
 // pageColumns is the width of a page of the help, with the last column, which stays free.
 const pageColumns = 80
 
-// toolPage returns the page of a built-in tool, help/tools/NAME.md. It is the output of `tool
-// info` without the parts that depend on the machine.
+// toolPage returns the page of a built-in tool, help/tools/NAME.md. It has the content of
+// `tool info`, without the parts that depend on the machine.
 func toolPage(e *tool.Entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s: a tool of the module %s\n\n", e.Name, e.Module.Name)

@@ -114,7 +114,7 @@ func runToolKey(a *app, path string, algorithm sign.Algorithm) error {
 	return nil
 }
 
-// readKey reads a private key from a file. It is an error if other users can read the file.
+// readKey reads a private key from a file. It is an error if others have access to the file.
 func readKey(path string) (sign.PrivateKey, error) {
 	if path == "" {
 		return sign.PrivateKey{}, usageError("stockade tool key FILE makes one", "--key names the file of a private key")
@@ -262,7 +262,7 @@ func looksLikeHost(path string) bool {
 }
 
 // pushTarget returns the destination of a push: a registry or a layout. repository is the name
-// that a signature covers; empty for a layout.
+// that a signature covers; empty for a layout. tag is version if ref has no tag.
 func (a *app) pushTarget(file, ref, version string) (repository, tag string, push pusher, err error) {
 	usage := "stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG"
 	if !strings.HasPrefix(ref, oci.Scheme) {

@@ -60,7 +60,7 @@ func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *confi
 }
 
 // showAsks prints the requests of a file, and below them the changes since it was last trusted.
-// Long texts are folded unless all is set.
+// Long texts are shortened unless all is set.
 func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bool) {
 	show := func(title, text string) { fmt.Fprintf(w, "  %s\n%s", title, prompt.View{Width: width}.Text(text, all)) }
 	fmt.Fprintf(w, "\n%s asks for what only you can give:\n", terminal.Line(f.Path))

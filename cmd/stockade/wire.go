@@ -43,8 +43,8 @@ type app struct {
 	redactor     *redact.Redactor // removes secrets from everything that leaves the process
 	secrets      *secret.Vault
 	noPassphrase atomic.Bool // from now on nobody is asked for a passphrase
-	// compilingForReview hides the notes about compiling. It is set before the question about a
-	// module, because then another note is shown, and by doctor.
+	// compilingForReview hides the notes about compiling. It is set while a module is reviewed,
+	// because then another note is shown, and by doctor.
 	compilingForReview atomic.Bool
 	rescanSystem       bool // files of the administrator's folder that were refused are reviewed again
 
@@ -67,7 +67,7 @@ type globalFlags struct {
 	plain    bool
 	tools    []string // value of --tools; nil: all tools
 	try      []string // values of --tool: paths of modules to try without adding them
-	locked   bool     // offer only the modules that stockade.lock names
+	locked   bool     // of the added modules, offer only those that stockade.lock names
 
 	profile  string
 	provider string
@@ -170,7 +170,8 @@ func (a *app) policyOptions(catalog *tool.Catalog, mounts []policy.Mount) (polic
 	}, err
 }
 
-// newPolicy returns a policy like that of this run, for showing its decisions.
+// newPolicy returns a policy like that of this run, for showing the decisions that it makes if
+// a person can be asked.
 func (a *app) newPolicy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Policy, error) {
 	opts, err := a.policyOptions(catalog, mounts)
 	if err != nil {

@@ -145,7 +145,7 @@ func runAdvice(e *admit.KindError) string {
 	return ""
 }
 
-// withFlagHints returns an explanation whose hints name flags of this program.
+// withFlagHints returns an explanation whose hint and rule are flags of this program.
 func withFlagHints(x policy.Explanation) policy.Explanation {
 	x.HintText, x.AllowRule = hintText(x.Hint), allowFlag(x.AllowRule)
 	return x
