@@ -34,7 +34,8 @@ func (d *Dir) describeEntry(e *Dirent, n *stage.Node) {
 	e.Type, e.Ino = st.Type, st.Ino
 }
 
-// showsStaged reports whether the guest still sees a host entry that is no added name.
+// showsStaged reports whether the listing has the host's entry with a name: the guest still sees
+// it, and it is no added name, which is listed before.
 func (d *Dir) showsStaged(name string) bool {
 	if _, listed := d.addedNames[name]; listed {
 		return false
