@@ -229,7 +229,6 @@ func contain(f func() (tool.Result, error)) (result tool.Result, err error) {
 	return f()
 }
 
-// wait blocks until the call is completed, and returns its result.
 func (p *pending) wait() (tool.Result, error) {
 	<-p.done
 	return p.result, p.err

@@ -33,7 +33,6 @@ const (
 	maxHeldBytes = 64 << 10 // bytes of all messages
 )
 
-// hold stores progress of a rehearsed call for reportHeld.
 func (p *pending) hold(progress tool.Progress) {
 	if p.heldBytes += len(progress.Message); len(p.held) < maxHeld && p.heldBytes <= maxHeldBytes {
 		p.held = append(p.held, progress)
