@@ -14,8 +14,8 @@ import (
 )
 
 // Dir is an open directory. It lists itself and its parent, the names that lead to mounts,
-// the names that only the stage has, then the entries of the host, if any. A Dir may be used
-// by one goroutine only.
+// the entries that the stage has added, then the other entries of the host, if any. A Dir may
+// be used by one goroutine only.
 type Dir struct {
 	AllNames bool // [Dir.Entry] also returns names that are not UTF-8, encoded
 
@@ -170,7 +170,7 @@ func (d *Dir) Stat() (Stat, Errno) {
 //
 // An entry with an empty name stands for many that were left out in a row, so that the caller
 // can check for other things to do. An entry that others add or remove after the call with
-// zero may be returned or missing.
+// the cookie zero may be returned or missing.
 func (d *Dir) Entry(cookie uint64) (e Dirent, more bool, errno Errno) {
 	e, more, errno = d.entry(cookie)
 	e.Name = filename.UTF8(e.Name)
@@ -283,8 +283,8 @@ func (d *Dir) SetTimes(atim, mtim int64) Errno {
 }
 
 // Dirs opens directories one after the other, and closes each before the next. Of those that
-// follow one another, the common directories on the way are looked up once, where [mount.walk]
-// looks them up.
+// follow one another, the common directories on the way are looked up once, if their mount is
+// walked, see [mount.walk].
 func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 	return func(yield func(*Dir, Errno) bool) {
 		defer f.cacheDirs()()
@@ -323,8 +323,7 @@ func (f *FS) cacheDirs() (end func()) {
 	}
 }
 
-// withDir opens a directory, calls do with it or with the error, and closes it. It returns the
-// result of do.
+// withDir calls do with a directory, which it then closes, or with the error. It returns the result.
 func (f *FS) withDir(name string, do func(*Dir, Errno) bool) bool {
 	h, errno := f.Open(name, ReadOnly|DirectoryOnly)
 	if errno != 0 {

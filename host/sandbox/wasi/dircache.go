@@ -16,7 +16,6 @@ type dirCache struct {
 	verified int // number of directories, from the first, that were looked up in this row
 }
 
-// cachedDir is an open directory, with its name, identity and trails.
 type cachedDir struct {
 	name   string
 	root   rootedfs.Root

@@ -173,7 +173,6 @@ func checkHostPath(p string) error {
 	return nil
 }
 
-// guestName returns the guest's name of a directory of the host.
 func guestName(host string) string {
 	return path.Clean("/" + filepath.ToSlash(host))
 }
@@ -327,7 +326,7 @@ func addWithinLimit(counter *int64, n, limit int64) Errno {
 type place struct {
 	m     *mount        // nil for a synthetic directory
 	dir   rootedfs.Root // the directory in which name is looked up; in a staged mount the mount itself
-	name  string        // a single name if walked or staged, without lookupErrno; else the whole, with its links
+	name  string        // a single name if walked or staged, without lookupErrno; else a path in dir, with its links
 	shown string        // the absolute name that the guest used
 	slash bool          // the name must be that of a directory
 

@@ -530,7 +530,6 @@ func (f *FS) Readlink(name string) (string, Errno) {
 	return target, 0
 }
 
-// readlink returns the target of the symbolic link at the place.
 func (p *place) readlink() (string, Errno) {
 	if p.staged() {
 		target, err := p.m.tree.Readlink(p.node)

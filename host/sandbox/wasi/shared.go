@@ -44,7 +44,6 @@ func (f *FS) Contents(names []string) iter.Seq2[Content, Errno] {
 	}
 }
 
-// fileContent is the content of a file opened with [FS.Open].
 type fileContent struct{ *File }
 
 func (c fileContent) ReadAt(p []byte, off int64) (int, error) { return c.backing.ReadAt(p, off) }

@@ -8,7 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// A directory of a staged mount first lists the names that the host does not have there,
+// A directory of a staged mount first lists the entries that the guest has added or replaced,
 // then the entries of the host that the guest can still see.
 
 // listAdded rebuilds the list of leading entries that the stage has added.
