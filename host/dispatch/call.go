@@ -24,7 +24,7 @@ type pending struct {
 
 	state         state
 	call          tool.Call
-	hostTool      *tool.Entry // the tool of a call that the host answers itself; nil: the catalog has the tool
+	hostTool      *tool.Entry // undoEntry for a call of [Dispatcher.Undo]; nil: find looks up the tool
 	textForModel  string      // text that the model gets if an undo is carried out; empty for other calls
 	requestedName string      // name of the tool in the call as written, maybe an alias
 	limit         string      // LimitMessage of the result, in the last step that the agent allows; else empty
@@ -34,7 +34,7 @@ type pending struct {
 	lineShiftNote string      // note to the caller about movedLines; empty: none
 	result        tool.Result
 	err           error
-	view          *toolstore.View // open store of the call's module; nil: it has none
+	view          *toolstore.View // open store of the call's module; nil: none is open
 
 	queuedDrafts []session.Draft // decisions, recorded with the next event of the call
 	rehearsing   bool            // set while the call runs, or has run, before its decision
@@ -191,7 +191,8 @@ type refusal struct{ result tool.Result }
 
 func (r *refusal) Error() string { return r.result.Err.Message }
 
-// errCrash is wrapped by the error of a call during which a part of the host has panicked.
+// errCrash is wrapped by the error of a call during which a part of the host has panicked. A
+// panic of the approver is only a no.
 var errCrash = errors.New("the host crashed")
 
 // drive takes the call to stateCompleted in every case. An error or a panic ends only this call:
@@ -228,7 +229,6 @@ func contain(f func() (tool.Result, error)) (result tool.Result, err error) {
 	return f()
 }
 
-// wait blocks until the call is completed, and returns its result.
 func (p *pending) wait() (tool.Result, error) {
 	<-p.done
 	return p.result, p.err

@@ -25,12 +25,12 @@ const (
 	maxListed      = 10_000                   // changes in the record; further ones are only counted
 	maxSummary     = 20                       // lines that sum up the changes, about
 	maxHashed      = session.MaxPreimageBytes // bytes of a file; a larger one is not hashed
-	maxHashedTotal = 1 << 30                  // bytes of all hashed files; further files are not hashed
+	maxHashedTotal = 1 << 30                  // bytes of all hashed files; a file beyond it is not hashed
 
 	maxDiffs      = 50        // changes recorded with a diff and the content after the change
 	maxDiffBytes  = 256 << 10 // bytes of all diffs, after which no further diff is made
 	maxAfterBytes = 1 << 20   // bytes of a content after a change; a larger one is not stored
-	maxAfterTotal = 4 << 20   // bytes of all contents after changes; further ones are not stored
+	maxAfterTotal = 4 << 20   // bytes of all contents after changes; one beyond it is not stored
 )
 
 // changeRecorder builds the record of the changes of one call, within the limits above.
@@ -40,15 +40,16 @@ type changeRecorder struct {
 	total  int      // bytes of images
 
 	hashBudget    int64 // bytes that may still be hashed, of maxHashedTotal
-	tooMuchBefore bool  // set if all contents before the changes are too large to be stored
-	shown         int   // number of changes with a diff so far, up to maxDiffs
+	tooMuchBefore bool  // set if the contents before the changes are together too large to be stored
+	shown         int   // number of changes so far that count for maxDiffs, even if they got no diff
 	diffBytes     int   // bytes of all diffs so far
 	afterBudget   int64 // bytes that may still be stored of contents after changes
 }
 
 // describeChanges returns the record of the changes that are about to be made, and contents
-// for the store: those before the changes, which can undo them, and some of those after. It
-// fails if the files have changed since the call ran or cannot be read, or if ctx ends.
+// for the store: those before the changes, which can undo them, if they may be stored, and some
+// of those after. It fails if the files have changed since the call ran or cannot be read, except
+// for want of permission, or if ctx ends.
 func (p *pending) describeChanges(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (session.Changes, [][]byte, error) {
 	changes = diff.DetectRenames(ctx, changes)
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}
@@ -153,8 +154,8 @@ func (a *changeRecorder) addImage(content []byte) {
 }
 
 // version returns the record of a version; nil if v is nil. It hashes the content if the
-// limits allow it. If the content is wanted, version returns it, or the reason why it is not
-// stored.
+// limits allow it. If the content of a regular file is wanted, version returns it, or the reason
+// why it is not stored.
 func (a *changeRecorder) version(v *tool.Version, wanted bool) (out *session.Version, content []byte, why session.NoPreimage, err error) {
 	if v == nil {
 		return nil, nil, "", nil

@@ -14,7 +14,7 @@ import (
 )
 
 // check finds the tool of the call. It refuses a call that needs no decision: of an unknown
-// tool, with wrong arguments, on a file that the model has not seen, or of a tool whose
+// tool, with wrong arguments, to change a file that the model has not seen, or of a tool whose
 // directories are gone.
 func (p *pending) check(ctx context.Context) (*tool.Entry, error) {
 	entry, err := p.find()

@@ -88,7 +88,7 @@ func New(opts Options) *Dispatcher {
 	return d
 }
 
-// SetCatalog replaces the tools. Calls that are under way keep the old ones.
+// SetCatalog replaces the tools. A call that has already found its tool keeps it.
 func (d *Dispatcher) SetCatalog(c *tool.Catalog) { d.catalog.Store(c) }
 
 // Call carries out one call; the end of ctx cancels it. Everything that can go wrong with
@@ -104,7 +104,7 @@ func (d *Dispatcher) start(ctx context.Context, call tool.Call, limit string) *p
 	return d.startEntry(ctx, call, limit, nil)
 }
 
-// startEntry is start with a tool that the host answers itself; nil: the catalog has the tool.
+// startEntry is start with the tool of the call; nil: it is looked up by its name.
 func (d *Dispatcher) startEntry(ctx context.Context, call tool.Call, limit string, hostTool *tool.Entry) *pending {
 	p := &pending{
 		d: d, call: call, hostTool: hostTool, requestedName: call.Tool, limit: limit, state: stateIdle,

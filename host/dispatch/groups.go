@@ -101,8 +101,8 @@ func listEntry(groups []tool.Group) *tool.Entry {
 	}}, listModule, "")
 }
 
-// groupText returns the first sentences of the descriptions of a group's tools in one line,
-// cut to maxGroupText bytes.
+// groupText returns the first sentence of the description of each tool of a group, in one line
+// that is cut to maxGroupText bytes.
 func groupText(g tool.Group) string {
 	var text string
 	for _, e := range g.Tools {
@@ -140,8 +140,8 @@ func (o *openGroups) list() []string {
 }
 
 // openGroup opens the group with a name. It closes the groups that were opened first until the
-// offered tools fit into a request, and returns their names. Empty, or open already: no
-// change.
+// offered tools fit into a request, or only the new one is open, and returns their names. Empty,
+// or open already: no change.
 func (d *Dispatcher) openGroup(group string) (closed []string) {
 	d.openGroups.mu.Lock()
 	defer d.openGroups.mu.Unlock()

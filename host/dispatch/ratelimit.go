@@ -16,8 +16,8 @@ type rateLimits struct {
 }
 
 // reserve stores and returns the time at which a call may begin: now, or a second after the
-// start of the call before it. If perMinute calls have begun in the last minute, it stores
-// nothing, and wait is the time until a call may begin; else wait is 0.
+// start of the call before it. If perMinute calls have begun in the last minute, or wait to begin,
+// it stores nothing, and wait is the time until a call may begin; else wait is 0.
 func (r *rateLimits) reserve(name string, perMinute int, now time.Time) (at time.Time, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

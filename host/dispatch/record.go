@@ -33,7 +33,7 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 	return err
 }
 
-// finish records the result of the call, and returns it as recorded: redacted, and with notes.
+// finish records the result of the call, and returns it, redacted and with notes.
 func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
 	result = p.redact(result)
 	result.AddNote(p.lineShiftNote)
@@ -133,9 +133,10 @@ func (p *pending) draft(typ session.Type, body any) session.Draft {
 	return session.NewDraft(typ, p.call.Turn, p.call.Step, p.call.ID, body)
 }
 
-// report shows progress of the tool, or holds it while the call is rehearsed.
+// report shows progress of the tool, or holds it while the call is rehearsed. The output of a
+// process is never held.
 func (p *pending) report(r tool.Progress) {
-	if p.rehearsing && r.Output == "" { // the output of a process is shown at once: only the person sees it
+	if p.rehearsing && r.Output == "" { // only the person sees the output of a process
 		p.hold(r)
 		return
 	}

@@ -39,7 +39,6 @@ func (r *rehearsedRuns) whyFull(call tool.Call) string {
 	return ""
 }
 
-// add counts a process of the call that has run for d.
 func (r *rehearsedRuns) add(call tool.Call, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,8 +20,8 @@ type repeats struct {
 	lastChanges map[string]lastChange // newest change of each path in this turn, by path
 }
 
-// lastChange holds the newest call that changed a path (a file, or the store of a tool), and a
-// hash of the change.
+// lastChange holds the newest call that changed a path, and a hash of the change. Stores of tools
+// and processes that change files directly have a made-up path.
 type lastChange struct {
 	call callKey
 	hash [sha256.Size]byte
@@ -32,7 +32,8 @@ type lastChange struct {
 const maxChangedPaths = 10_000
 
 // callInState is a call in a state of the files. othersChanges is a hash of the changes that
-// other calls have made before in the turn; zero: none, or the call changes files itself.
+// other calls have made before in the turn; zero: none, or the call changes files itself and
+// runs no process.
 type callInState struct {
 	callKey
 	othersChanges [sha256.Size]byte
@@ -48,7 +49,7 @@ type repeat struct {
 // sideEffects holds the changes that a call has made.
 type sideEffects struct {
 	hashes     map[string][sha256.Size]byte // hash of the change of each path; nil: nothing was changed
-	ranProcess bool                         // set if the call started a process, even one without changes
+	ranProcess bool                         // set if the tool of the call runs processes, even without changes
 }
 
 // hashChanges returns a hash of the call's change of each file, by path. A change to a content

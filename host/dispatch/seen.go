@@ -27,7 +27,7 @@ type knownFile struct {
 	before      string
 	reportedIn  stepID          // step in which hash was reported
 	moves       []tool.LineEdit // edits by line number in the step reportedIn, in their order
-	otherChange bool            // set if the content changed in the step reportedIn without an entry in moves
+	otherChange bool            // set if the step reportedIn reported a new hash without an entry in moves
 }
 
 // stepID identifies a reply of the model. Calls outside of a turn (turn 0) belong to no step.
@@ -94,8 +94,8 @@ func absolute(path, cwd string) string {
 }
 
 // checkSeen puts the hash of the content that the model has seen into the arguments of a
-// change, and refuses a change of a file that the model has not seen. Only calls of the model
-// are checked.
+// change, unless they have one, and refuses a change of a file that the model has not seen. Only
+// calls of the model are checked.
 func (p *pending) checkSeen(entry *tool.Entry) error {
 	c := entry.Content
 	if p.call.Caller != tool.CallerAgent || c == nil || c.Hash == "" {
@@ -167,10 +167,11 @@ func (p *pending) displayPath(path string) string {
 	return path
 }
 
-// seenHash returns the hash of the content that the model has seen of the file k, or a
-// refusal. inStep is set for a call with line numbers, if a call of its step has reported the
-// file before. Then only edits by line number may have changed the content in this step: when
-// the model wrote the call, it could not know other changes.
+// seenHash returns the hash of the content that the model has seen of the file k, noContent for
+// an unseen file that is too large, or a refusal. inStep is set for a call with line numbers, if
+// a call of its step has reported the file before. Then only edits by line number may have
+// changed the content in this step: when the model wrote the call, it could not know other
+// changes.
 func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name string) (string, error) {
 	switch {
 	case k.hash == "" && p.tooLarge(entry, absolute(name, p.call.Cwd)):

@@ -33,7 +33,6 @@ const (
 	maxHeldBytes = 64 << 10 // bytes of all messages
 )
 
-// hold stores progress of a rehearsed call for reportHeld.
 func (p *pending) hold(progress tool.Progress) {
 	if p.heldBytes += len(progress.Message); len(p.held) < maxHeld && p.heldBytes <= maxHeldBytes {
 		p.held = append(p.held, progress)
@@ -51,7 +50,7 @@ func (p *pending) reportHeld() {
 
 // collectChanges returns the result, the changes of the call on its stage, and the git
 // directories among them. If the changes cannot be listed, or would mislead git, the result is
-// a failure, and there are no changes.
+// a failure. A failed call has no changes, nor one with [git.Negligible] changes.
 func (p *pending) collectChanges(ctx context.Context, grant policy.Grant, entry *tool.Entry, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change, []*git.Dir) {
 	if staged == nil || result.Err != nil {
 		return result, nil, nil
@@ -115,7 +114,10 @@ func unapprovedProgramWarning(staged policy.Staged, changes []tool.Change) strin
 	return ""
 }
 
-// questionAbout returns the question about a call that has run on a stage, with its output.
+// questionAbout returns the question about a call that has run on a stage. If the call ran a
+// command, the question has the last lines of its output, and a warning if the exit code is not
+// 0. It also warns of a new program that may come from a cache that calls without approval have
+// written.
 func (p *pending) questionAbout(decision policy.Decision, result tool.Result, staged policy.Staged, changes []tool.Change) policy.Question {
 	question := decision.Question()
 	question.Failed = result.Err != nil
@@ -140,8 +142,8 @@ func (p *pending) questionAbout(decision policy.Decision, result tool.Result, st
 // maxEndLine limits a line of output in a question, in bytes; a longer line is cut.
 const maxEndLine = 200
 
-// lastLines returns the final [policy.OutputLines] lines of an output. If lines are left out,
-// their number is on a line before the others.
+// lastLines returns the final [policy.OutputLines] lines of an output, long ones cut. If lines
+// are left out, their number is on a line before the others.
 func lastLines(output string) string {
 	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
 	more := len(lines) - policy.OutputLines

@@ -19,7 +19,7 @@ const (
 	stateCompleted          state = "completed"
 )
 
-// transitions lists the allowed next states of each state. A call that changes files
+// transitions lists the allowed next states of each state. A call that asks about its changes
 // executes on a stage first, then waits for permission with its changes at hand, then
 // executes again to make them. No call executes before policy has evaluated it.
 var transitions = map[state][]state{

@@ -59,7 +59,8 @@ func (d *Dispatcher) Repair(ctx context.Context, name, args string) (string, str
 	return name, string(entry.Schema.Repair(ctx, json.RawMessage(args)))
 }
 
-// Preload makes the module of a tool ready, because the model has begun to write a call of it.
+// Preload begins to make the module of a tool ready, because the model has begun to write a call
+// of it. It does nothing if the Runner is no [Preloader].
 func (d *Dispatcher) Preload(name string) {
 	runner, can := d.opts.Runner.(Preloader)
 	if entry, ok := d.catalog.Load().Find(name); can && ok {

@@ -16,10 +16,11 @@ const MaxLocals = 50_000
 type Instr struct {
 	Offset uint32 // offset of the opcode in Body.Code
 	Op     Op
-	// Arg is the immediate that is an index or the depth of a label; 0 if there is none. If there
-	// are two, it is the first in the binary format: the type of call_indirect, the segment of
-	// memory.init and table.init, the destination of table.copy. For br_table and try_table it
-	// is the position of their first label in Body.Labels.
+	// Arg is the immediate that is an index or the depth of a label; 0 if there is none. Types
+	// of blocks and references are not stored. If there are two, it is the first in the binary
+	// format: the type of call_indirect, the segment of memory.init and table.init, the
+	// destination of table.copy. For br_table and try_table it is the position of their first
+	// label in Body.Labels.
 	Arg  uint32
 	Arg2 uint32 // the second index; for br_table and try_table the number of labels
 }

@@ -162,7 +162,6 @@ func (d *componentDecoder) section(id byte, offset int, r *reader, level int) {
 	}
 }
 
-// nestedHeader checks the header of a nested module or component.
 func (*componentDecoder) nestedHeader(r *reader, version []byte, what string) {
 	from := r.pos
 	r.skip(uint64(headerBytes), "header of a nested "+what)
@@ -220,7 +219,6 @@ func externDesc(r *reader) ExternKind {
 
 const sortModule = 0x11 // kind of a core module, among the kinds of core items
 
-// externSort reads the kind of an export.
 func externSort(r *reader) ExternKind {
 	start := r.pos
 	kind := ExternKind(r.byte("kind of an export"))

@@ -15,7 +15,8 @@ const ownSectionPrefix = "stockade-"
 
 // Decode walks the sections of a core module. It returns an error that wraps [ErrNotWasm],
 // [ErrComponent], [ErrVersion] or [ErrTooLarge] if the header is not that of a core module or
-// data is too large, and a [*FormatError] if the rest breaks the format or a limit.
+// data is too large, and a [*FormatError] if the rest breaks the format or a limit, or uses an
+// extension that is not read.
 //
 // It allocates at most 32 bytes for each byte of data, and 384 KiB besides (for the list of
 // sections). Real modules need far less than their own size. The Module aliases data.

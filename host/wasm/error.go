@@ -18,7 +18,8 @@ var (
 	ErrNotWasm = errors.New("not a WebAssembly module")
 	// ErrComponent is returned when the file is a WebAssembly component, not a core module.
 	ErrComponent = errors.New("a component, not a core module")
-	// ErrVersion is returned when the version is not 1, or not that of components.
+	// ErrVersion is returned when the version is neither 1 nor one of components, and by
+	// [DecodeComponent] for any other version of components than that of WASI 0.2 and 0.3.
 	ErrVersion = errors.New("unsupported version of the WebAssembly binary format")
 	// ErrTooLarge is returned when the file has more than [MaxModuleBytes], or would have.
 	ErrTooLarge = errors.New("module is too large")
@@ -28,7 +29,7 @@ var (
 // the binary format, exceeds one of the Max constants, or uses an unsupported extension.
 type FormatError struct {
 	Offset int    // byte of the file at which the violation begins; may be 0 with an Extension
-	What   string // the violation; lower case, no full stop
+	What   string // the violation; lower case, no full stop; may be empty with an Extension
 	// Extension names the extension of WebAssembly that the module uses and the host does not
 	// run; empty: the module is malformed or exceeds a limit.
 	Extension string
@@ -129,7 +130,8 @@ func looksLike(data []byte) string {
 	return "text"
 }
 
-// javaScript matches the start of a text in lower case with which only JavaScript begins.
+// javaScript returns a pattern for the start of a text, which must be in lower case. Only
+// JavaScript begins like this.
 var javaScript = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:(?:/\*[^*]*\*/|//[^\n]*\n)\s*)*(?:['"]use strict['"]|export (?:default|async|const|function|class|\{|\*)|` +
 		`import (?:['"{*]|[\w$]+(?:, *\{[^}]*\})? from ['"])|(?:const|let|var) [\w${}, ]+ = (?:require\(|async |\(|function)|(?:async )?function[ *]|module\.exports)`)

@@ -11,18 +11,19 @@ import (
 // Go's linker leaves out runs of eight and more zeros, which makes tens of thousands of segments.
 const mergeGap = 64
 
-// maxMergeGap is the limit instead of mergeGap if too many segments would remain. Tools that write
-// a program's memory back into the module, such as wizer, also make many segments.
+// maxMergeGap is the largest limit: while too many segments would remain, mergeGap is doubled up
+// to it. Tools that write a program's memory back into the module, such as wizer, also make many
+// segments.
 const maxMergeGap = 4096
 
 // MergeDataSegments returns the payload of a data section with the same effect and mostly fewer
 // segments, and their number. It joins segments that are close to each other in the memory. If
 // more than most segments remain, it joins segments that are farther apart; even then more may
-// remain. ok is false, and nothing is merged, unless the module defines exactly one memory and
-// imports none, which is then zero before; if any two segments overlap, or one is passive or has
-// an offset that is not constant; and if the result would be more than three times as large. The
-// caller must not use it for a module whose code names segments. See RATIONALE, "Why are data
-// segments merged?"
+// remain. ok is false, and nothing is merged, if the module has fewer than two segments; if it
+// imports a memory, which may not be zero before, or does not define exactly one; if any two
+// segments overlap, or one is passive or has an offset that is not constant; or if the result
+// would be more than three times as large. The caller must not use it for a module whose code
+// names segments. See RATIONALE, "Why are data segments merged?"
 func MergeDataSegments(m *Module, most int) (payload []byte, n int, ok bool) {
 	if m.NumDataSegments < 2 || len(m.Memories) != 1 {
 		return nil, 0, false

@@ -42,8 +42,8 @@ const (
 	OpGlobalSet          Op = 0x24
 	OpTableGet           Op = 0x25
 	OpTableSet           Op = 0x26
-	OpI32Load            Op = 0x28 // the first memory access
-	OpI64Store32         Op = 0x3e // the last memory access
+	OpI32Load            Op = 0x28 // the first memory access without a prefix byte
+	OpI64Store32         Op = 0x3e // the last memory access without a prefix byte
 	OpMemorySize         Op = 0x3f
 	OpMemoryGrow         Op = 0x40
 	OpI32Const           Op = 0x41

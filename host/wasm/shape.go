@@ -17,7 +17,7 @@ const (
 	Unknown        ShapeKind = iota // the imports and exports do not tell
 	Native                          // exports describe and call of stockade:tool/tools@0.1.x
 	Incompatible                    // a native module of another version, or with half of the interface
-	Extism                          // an Extism plugin without a function that lists its tools
+	Extism                          // an Extism plugin that cannot list its tools, or what looks like a plugin
 	HyperMCPv1                      // an Extism plugin with describe and call, as mcp.run and hyper-mcp define them
 	HyperMCPv2                      // an Extism plugin with list_tools and call_tool
 	Command                         // a program for WASI preview 1, with _start
@@ -214,7 +214,8 @@ func ClassifyComponent(c *Component) Shape {
 	return s
 }
 
-// wasiInterface matches the name of an interface of WASI and captures the version of WASI in it.
+// wasiInterface matches the name of an interface of WASI, and captures the version in it up to the
+// second number, such as "0.2".
 var wasiInterface = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^wasi:[a-z][a-z0-9-]*/[a-z][a-z0-9-]*@([0-9]{1,4}\.[0-9]{1,4})\.`)
 })

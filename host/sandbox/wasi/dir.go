@@ -14,10 +14,10 @@ import (
 )
 
 // Dir is an open directory. It lists itself and its parent, the names that lead to mounts,
-// the names that only the stage has, then the entries of the host, if any. A Dir may be used
-// by one goroutine only.
+// the entries that the stage has added, then the other entries of the host, if any. A Dir may
+// be used by one goroutine only.
 type Dir struct {
-	AllNames bool // [Dir.Entry] also returns names that are not UTF-8
+	AllNames bool // [Dir.Entry] also returns names that are not UTF-8, encoded
 
 	// Fixed at creation.
 	fs             *FS
@@ -29,7 +29,7 @@ type Dir struct {
 	// fields from here to addedNames either.
 	m               *mount
 	host            *hostDir      // nil: synthetic, or the guest has made the directory on the stage
-	realPath        string        // absolute name without links, in a writable mount
+	realPath        string        // absolute name for the guest, without links; in a writable mount only
 	forbiddenBy     paths.Special // special path that forbids changes of the directory
 	changeForbidden bool          // whether forbiddenBy applies
 	trails          [][]string    // paths from here to hidden files, as lists of names; in a guarded mount
@@ -37,9 +37,9 @@ type Dir struct {
 	node            *stage.Node         // the directory on the stage, in a staged mount only
 	addedNames      map[string]struct{} // names of the leading entries that the stage has added
 
-	last       Dirent // entry that was read from the host before
+	last       Dirent // the host's entry that was read last; zero: none, or the position was forgotten
 	lastCookie uint64 // cookie of that entry
-	nextCookie uint64 // cookie of the entry that entries reads next
+	nextCookie uint64 // cookie of the entry that entries reads next without seeking; zero: none
 	closed     bool
 }
 
@@ -54,7 +54,7 @@ type Dirent struct {
 // hostDir is the host's side of an open directory.
 type hostDir struct {
 	file *os.File
-	root rootedfs.Root // the directory for look-ups of entries; in guarded mounts only
+	root rootedfs.Root // the directory for look-ups of entries; nil unless [place.isWalked]
 }
 
 func (h *hostDir) Close() error {
@@ -169,8 +169,8 @@ func (d *Dir) Stat() (Stat, Errno) {
 // be passed to WASI: they are left out, or encoded by package filename if AllNames is set.
 //
 // An entry with an empty name stands for many that were left out in a row, so that the caller
-// can check for other things to do. Entries are read at the time of the call; an entry that
-// comes and goes meanwhile may be missing.
+// can check for other things to do. An entry that others add or remove after the call with
+// the cookie zero may be returned or missing.
 func (d *Dir) Entry(cookie uint64) (e Dirent, more bool, errno Errno) {
 	e, more, errno = d.entry(cookie)
 	e.Name = filename.UTF8(e.Name)
@@ -283,7 +283,8 @@ func (d *Dir) SetTimes(atim, mtim int64) Errno {
 }
 
 // Dirs opens directories one after the other, and closes each before the next. Of those that
-// follow one another, the common directories on the way are looked up once.
+// follow one another, the common directories on the way are looked up once, if their mount is
+// walked, see [mount.walk].
 func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 	return func(yield func(*Dir, Errno) bool) {
 		defer f.cacheDirs()()
@@ -296,7 +297,8 @@ func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 }
 
 // Lstats calls [FS.Lstat] for one name after the other. Of names that follow one another, the
-// common directories on the way are looked up once, and again after every 64 names.
+// common directories on the way are looked up once, as for [FS.Dirs], and again after every 64
+// names.
 func (f *FS) Lstats(names []string) iter.Seq2[Stat, Errno] {
 	const row = 64
 	return func(yield func(Stat, Errno) bool) {
@@ -321,7 +323,7 @@ func (f *FS) cacheDirs() (end func()) {
 	}
 }
 
-// withDir opens a directory, calls do with it or with the error, and closes it.
+// withDir calls do with a directory, which it then closes, or with the error. It returns the result.
 func (f *FS) withDir(name string, do func(*Dir, Errno) bool) bool {
 	h, errno := f.Open(name, ReadOnly|DirectoryOnly)
 	if errno != 0 {

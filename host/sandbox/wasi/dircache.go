@@ -16,7 +16,6 @@ type dirCache struct {
 	verified int // number of directories, from the first, that were looked up in this row
 }
 
-// cachedDir is an open directory, with its name, identity and trails.
 type cachedDir struct {
 	name   string
 	root   rootedfs.Root
@@ -30,8 +29,8 @@ const maxCachedDirs = 16
 // beginRow begins a row of names: every directory has to be looked up again.
 func (d *dirCache) beginRow() { d.verified = 0 }
 
-// verifiedDir returns the cached directory with a name, depth directories below the mount;
-// false: it is not cached, or was not looked up in this row.
+// verifiedDir returns the cached directory with a name and depth directories between it and the
+// mount; false: it is not cached, or was not looked up in this row.
 func (d *dirCache) verifiedDir(m *mount, depth int, name string) (cachedDir, bool) {
 	if d == nil || d.m != m || depth >= d.verified || d.dirs[depth].name != name {
 		return cachedDir{}, false
@@ -39,8 +38,8 @@ func (d *dirCache) verifiedDir(m *mount, depth int, name string) (cachedDir, boo
 	return d.dirs[depth], true
 }
 
-// matchingDir returns the cached directory with a name, depth directories below the mount;
-// false: it is not cached, or not the file that info describes.
+// matchingDir returns the cached directory with a name and depth directories between it and the
+// mount; false: it is not cached, or not the file that info describes.
 func (d *dirCache) matchingDir(m *mount, depth int, name string, info os.FileInfo) (cachedDir, bool) {
 	if d == nil || d.m != m || depth >= len(d.dirs) || d.dirs[depth].name != name || !rootedfs.SameFile(d.dirs[depth].info, info) {
 		return cachedDir{}, false
@@ -49,8 +48,9 @@ func (d *dirCache) matchingDir(m *mount, depth int, name string, info os.FileInf
 	return d.dirs[depth], true
 }
 
-// add makes next the deepest directory of the cache, depth directories below the mount, and
-// takes over closing it. It returns false if the directory is too deep or d is nil.
+// add makes next the deepest directory of the cache, with depth directories between it and the
+// mount, and takes over closing it. It returns false, and does nothing, if the directory is too
+// deep or d is nil.
 func (d *dirCache) add(m *mount, depth int, next cachedDir) bool {
 	if d == nil || depth >= maxCachedDirs {
 		return false

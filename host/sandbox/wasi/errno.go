@@ -64,7 +64,8 @@ var errnoNames = [...]string{
 	"SPIPE", "SRCH", "STALE", "TIMEDOUT", "TXTBSY", "XDEV", "NOTCAPABLE",
 }
 
-// String returns the POSIX name of the number.
+// String returns the name of the number, such as "ENOENT"; "success" for 0, and "errno 99" for a
+// number that WASI does not have.
 func (e Errno) String() string {
 	switch {
 	case e == 0:

@@ -10,7 +10,8 @@ import (
 )
 
 // File is an open regular file. The position is stored here and not by the host, so that
-// every write is at a known offset. A File may be used by one goroutine only.
+// every write is at a known offset, except in append mode. A File may be used by one goroutine
+// only.
 type File struct {
 	// Fixed at creation.
 	fs                 *FS
@@ -18,7 +19,7 @@ type File struct {
 	backing            backingFile
 	shown              string // absolute name under which the guest opened the file
 	readable, writable bool
-	realPath           string        // absolute name without links, in a writable mount
+	realPath           string        // absolute name for the guest, without links; in a writable mount only
 	forbiddenBy        paths.Special // special path that forbids changes of the file
 	changeForbidden    bool          // whether forbiddenBy applies
 
@@ -205,7 +206,8 @@ func (f *File) Grow(size int64) Errno {
 	return f.Truncate(size)
 }
 
-// Sync waits until the written content is on the disk. On a stage it does nothing.
+// Sync waits until the written content is on the disk. It does nothing on a stage, or if the file
+// is not open for writing.
 func (f *File) Sync() Errno {
 	if !f.writable {
 		return 0 // this handle has written nothing

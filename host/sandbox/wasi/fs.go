@@ -173,12 +173,12 @@ func checkHostPath(p string) error {
 	return nil
 }
 
-// guestName returns the guest's name of a directory of the host.
 func guestName(host string) string {
 	return path.Clean("/" + filepath.ToSlash(host))
 }
 
-// mask hides paths of the host from every mount that may contain one of the paths.
+// mask hides the masked paths and the system directories in every mount that may contain them,
+// and sets inodeDev of the mounts.
 func (f *FS) mask(masked []string) error {
 	if len(f.mounts) == 0 {
 		return nil
@@ -273,7 +273,8 @@ func (f *FS) isClosed() bool {
 	return f.closed
 }
 
-// reserve counts a file before it is opened; EMFILE: too many are open. release undoes it.
+// reserve counts a file or directory before it is opened; EMFILE: too many are open, EBADF: f is
+// closed. release undoes it.
 func (f *FS) reserve() Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -324,8 +325,8 @@ func addWithinLimit(counter *int64, n, limit int64) Errno {
 // place is the result of looking up a name of the guest.
 type place struct {
 	m     *mount        // nil for a synthetic directory
-	dir   rootedfs.Root // the directory in which name is looked up
-	name  string        // a single name if walked or staged, without lookupErrno; else the whole, with its links
+	dir   rootedfs.Root // the directory in which name is looked up; in a staged mount the mount itself
+	name  string        // a single name if walked or staged, without lookupErrno; else a path in dir, with its links
 	shown string        // the absolute name that the guest used
 	slash bool          // the name must be that of a directory
 
@@ -333,16 +334,16 @@ type place struct {
 	walked     bool
 	cached     bool        // a dirCache closes dir; else close does, unless dir is the root of the mount
 	rel        string      // path of dir relative to the mount
-	info       os.FileInfo // describes the file with the name; nil: there is none, or unexamined is set
+	info       os.FileInfo // describes the file; nil: there is none, or unexamined or lookupErrno is set
 	trails     [][]string  // paths from dir to hidden files, as lists of names
 	viaLink    bool        // a symbolic link at the end of the guest's name led here
 	unexamined bool        // the file with the name was not looked up
-	steps      int         // number of names that the walk looked up, if unexamined is set
+	steps      int         // number of names that the walk looked up before this one, if unexamined is set
 
-	lookupErrno Errno // error of the look-up; 0: it found a file, or that the name is free
+	lookupErrno Errno // error of the look-up; 0: it found a file, or that the name is free, or was not made
 
 	// In a staged mount only, where info, trails, viaLink and lookupErrno are set, too:
-	parent *stage.Node // directory of the file
+	parent *stage.Node // directory in which name is looked up
 	node   *stage.Node // the file; nil: there is none
 }
 
@@ -368,8 +369,10 @@ func (l linkMode) follows(slash bool) bool {
 	return l == followLink || l == openDirectly || l == keepUnlessSlash && slash
 }
 
-// resolve finds the place of a name. last is the treatment of a link at the end, if the name
-// is walked; otherwise it depends on the method of place that the caller uses.
+// resolve finds the place of a name, which the caller must close. last is the treatment of a
+// link at the end, if the name is walked or staged; otherwise it depends on the method of place
+// that the caller uses. In a mount without a guard, an error of the look-up is only in the
+// place, as lookupErrno.
 func (f *FS) resolve(name string, last linkMode) (place, Errno) {
 	f.limits.Charge(costPath)
 	shown, slash, errno := clean(name)
@@ -420,7 +423,7 @@ func (f *FS) chargeWalk(steps int, rel string) {
 }
 
 // resolveEntry finds a directory entry that the caller will make, change or remove. It is
-// EROFS if the mount is read-only. The caller must close the place also on error.
+// EROFS in a read-only mount or outside of mounts. The caller must close the place also on error.
 func (f *FS) resolveEntry(name string) (place, Errno) {
 	p, errno := f.resolve(name, keepLink)
 	if errno != 0 {
@@ -439,8 +442,8 @@ func (p *place) checkWritable() Errno {
 // isWalked reports whether the name was walked, or is in a staged mount that is guarded.
 func (p *place) isWalked() bool { return p.walked || p.staged() && p.m.guard != nil }
 
-// staged reports whether the place is in a staged mount. Its file was looked up, as in a
-// guarded mount.
+// staged reports whether the place is in a staged mount. If so, resolve has looked up its file,
+// as it does for a walked name.
 func (p *place) staged() bool { return p.parent != nil }
 
 func (p *place) isResolved() bool { return p.isWalked() || p.staged() }
@@ -466,7 +469,8 @@ func (p *place) lstat() (os.FileInfo, Errno) {
 	return fi, errnoOf(err)
 }
 
-// stat describes the file at the place, following symbolic links.
+// stat describes the file at the place. It follows symbolic links, unless resolve has already
+// looked up the file.
 func (p *place) stat() (os.FileInfo, Errno) {
 	if p.isResolved() {
 		return p.lstat()

@@ -183,8 +183,8 @@ func split(p string) []string {
 	return names
 }
 
-// maxSteps limits the names that one look-up may pass; more are ELOOP. A ".." in a symbolic
-// link starts over.
+// maxSteps limits the names that one look-up may pass; more are ELOOP. After a ".." in a symbolic
+// link, [mount.walk] starts again from the mount, and the names count once more.
 const maxSteps = 2 * MaxPath
 
 // walk finds the file rel one name at a time, so that every symbolic link is seen. shown is

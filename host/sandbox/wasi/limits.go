@@ -30,10 +30,10 @@ type Limits struct {
 // Prices of operations, in units of fuel. One unit is about a nanosecond if everything is
 // in the host's caches.
 const (
-	costPath    = 4000 // for a look-up of a name
+	costPath    = 4000 // for a look-up of a name; also for File.Truncate and File.Sync
 	costName    = 1500 // for each directory that the name passes through
 	costWalk    = 4000 // for each name that mount.walk passes before the last, if that is more
-	costSyscall = 500  // for an operation on an open file
+	costSyscall = 500  // for most operations on an open file or directory
 	costEntry   = 100  // for an entry of a directory, read in order
 	costShift   = 3    // 1<<costShift bytes read or written cost one unit
 )

@@ -29,7 +29,7 @@ const (
 	Exclusive     Flag = 1 << 4 // with Create: the file must not exist
 	Truncate      Flag = 1 << 5 // remove the content
 	DirectoryOnly Flag = 1 << 6 // anything else is ENOTDIR
-	NoFollow      Flag = 1 << 7 // a symbolic link at the end is ELOOP
+	NoFollow      Flag = 1 << 7 // a symbolic link at the end is ELOOP, unless a slash follows
 
 	accessMask Flag = 3
 )
@@ -216,7 +216,8 @@ func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 // Stat describes the file behind a name and its symbolic links.
 func (f *FS) Stat(name string) (Stat, Errno) { return f.stat(name, followLink) }
 
-// Lstat describes the file with a name, which may be a symbolic link.
+// Lstat describes the file with a name, which may be a symbolic link. Before a slash at the end
+// of the name a link is followed.
 func (f *FS) Lstat(name string) (Stat, Errno) { return f.stat(name, keepUnlessSlash) }
 
 func (f *FS) stat(name string, last linkMode) (Stat, Errno) {
@@ -277,7 +278,7 @@ func (f *FS) Mkdir(name string) Errno {
 
 // SetTimes changes the times of a file or directory, in nanoseconds since 1970;
 // [OmitTime] leaves a time unchanged. A symbolic link at the end of the name is followed
-// if follow is set; else its own times change.
+// if follow is set or a slash follows; else its own times change.
 func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
 	last := keepUnlessSlash
 	if follow {
@@ -529,7 +530,6 @@ func (f *FS) Readlink(name string) (string, Errno) {
 	return target, 0
 }
 
-// readlink returns the target of the symbolic link at the place.
 func (p *place) readlink() (string, Errno) {
 	if p.staged() {
 		target, err := p.m.tree.Readlink(p.node)

@@ -12,8 +12,9 @@ import (
 // MaxPath limits the bytes of a name; a longer one is ENAMETOOLONG.
 const MaxPath = 4096
 
-// clean returns the absolute form of a guest's name. dir is set if the name ends in a slash, or
-// in "." or ".." as a name of its own, so that it can only be the name of a directory.
+// clean returns the absolute form of a guest's name, decoded by [filename.Parse]; a relative one
+// starts at "/". dir is set if the name ends in a slash, or in "." or ".." as a name of its own,
+// so that it can only be the name of a directory.
 func clean(p string) (_ string, dir bool, _ Errno) {
 	switch {
 	case p == "":

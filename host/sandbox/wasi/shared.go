@@ -32,8 +32,8 @@ func (f *FS) OpenContent(name string) (Content, Errno) {
 	return fileContent{file}, 0
 }
 
-// Contents opens files one after the other, like OpenContent. A [View] does it faster: it
-// looks up a directory once for all files in it that follow one another.
+// Contents opens files one after the other, like OpenContent; the caller must close them. A
+// [View] does it faster: it looks up a directory once for all files in it that follow one another.
 func (f *FS) Contents(names []string) iter.Seq2[Content, Errno] {
 	return func(yield func(Content, Errno) bool) {
 		for _, name := range names {
@@ -44,7 +44,6 @@ func (f *FS) Contents(names []string) iter.Seq2[Content, Errno] {
 	}
 }
 
-// fileContent is the content of a file opened with [FS.Open].
 type fileContent struct{ *File }
 
 func (c fileContent) ReadAt(p []byte, off int64) (int, error) { return c.backing.ReadAt(p, off) }

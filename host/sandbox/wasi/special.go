@@ -42,8 +42,9 @@ func (r *refusals) add(refused Refusal) {
 	r.list = append(r.list, refused)
 }
 
-// Refusals lists the special paths that the guest was refused: the first 256, each path once
-// for each entry of the list of package paths that forbids it.
+// Refusals returns the special paths that the guest was refused, in the order of their first
+// refusal. Only the first 256 are kept. A path that several entries of the list of special paths
+// forbid can occur once for each of them.
 func (f *FS) Refusals() []Refusal {
 	f.refusals.mu.Lock()
 	defer f.refusals.mu.Unlock()
@@ -62,8 +63,8 @@ func (f *FS) recordRefusal(m *mount, name string, s paths.Special) Errno {
 }
 
 // realPath returns the absolute name of a place for the guest, with all symbolic links
-// resolved except for one at the place itself. If the name was not walked, it is the name that
-// the guest used.
+// resolved except for one at the place itself. If the name was neither walked nor staged, or
+// lookupErrno is set, it is the name that the guest used.
 func (p *place) realPath() string {
 	switch {
 	case p.staged():
@@ -95,11 +96,11 @@ func (f *FS) changeForbiddenBy(p *place, moves bool) (paths.Special, bool) {
 	return paths.Special{}, false
 }
 
-// headName is the file by which git recognizes a repository.
+// headName is the name of a file that every git repository has.
 const headName = "HEAD"
 
-// hasHead reports whether the host has a HEAD in dir, a directory above the place, which makes
-// it a git repository. It does not matter whether the guest has removed the HEAD on its stage.
+// hasHead reports whether the host has a HEAD in dir, a directory above the place, so that dir may
+// be a git repository. It does not matter whether the guest has removed the HEAD on its stage.
 func (p *place) hasHead(dir string) bool {
 	rel, inside := relativeTo(p.m.guest, dir)
 	if !inside {

@@ -31,7 +31,8 @@ func (f *FS) stageMounts() error {
 	return nil
 }
 
-// walkStaged finds the file rel in a staged mount, like [mount.walk] in any other.
+// walkStaged finds the file rel in a staged mount, like [mount.walk] in another one. followLast
+// is set if a symbolic link at the end is followed.
 func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, steps int, errno Errno) {
 	cur, top := m.tree.Cursor(), m.tree.Top()
 	defer cur.Close()

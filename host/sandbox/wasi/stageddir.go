@@ -8,7 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// A directory of a staged mount first lists the names that the host does not have there,
+// A directory of a staged mount first lists the entries that the guest has added or replaced,
 // then the entries of the host that the guest can still see.
 
 // listAdded rebuilds the list of leading entries that the stage has added.
@@ -34,7 +34,8 @@ func (d *Dir) describeEntry(e *Dirent, n *stage.Node) {
 	e.Type, e.Ino = st.Type, st.Ino
 }
 
-// showsStaged reports whether the guest still sees a host entry that is no added name.
+// showsStaged reports whether the listing has the host's entry with a name: the guest still sees
+// it, and it is no added name, which is listed before.
 func (d *Dir) showsStaged(name string) bool {
 	if _, listed := d.addedNames[name]; listed {
 		return false
