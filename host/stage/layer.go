@@ -22,8 +22,8 @@ type Layer struct {
 	upper, trash *handle // of Upper, and of the directory for removed files; nil until a commit needs them
 }
 
-// NewLayer makes a layer for a directory of the host. Upper gets the mode of the directory
-// and, if we are root, its owner. The error is ENOSPC if the area cannot be made.
+// NewLayer makes a layer for a directory of the host. Upper gets the permissions of the
+// directory and, if we are root, its owner. The error is ENOSPC if the area cannot be made.
 func (a *Area) NewLayer(host string) (*Layer, error) {
 	st, err := os.Stat(host)
 	if err != nil {
