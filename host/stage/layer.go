@@ -80,7 +80,7 @@ type upper struct {
 	size     int64  // bytes of a regular file
 	target   string // target of a symbolic link
 	hardLink *Node  // another node that is the same file; nil: none
-	// tempMode is set if its mode kept us from reading the file, so that we have added rights.
+	// tempMode is set if its mode lacked rights that the owner needs, so that we have added them.
 	// Node.mode is its real mode.
 	tempMode bool
 	times    stamps

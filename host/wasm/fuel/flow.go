@@ -303,8 +303,8 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 	}
 }
 
-// isLeaf reports whether a function calls none, and no path of it costs more than maxLeaf: it
-// needs no check at its entry. A call of such a leaf counts as if it cost maxLeaf.
+// isLeaf reports whether a function calls none, and no path without a check costs more than
+// maxLeaf: it needs no check at its entry. A call of such a leaf counts as if it cost maxLeaf.
 func (f *flow) isLeaf() bool { return !f.hasCalls && f.longest.cost <= maxLeaf }
 
 // canCheckLate reports whether a function that was analyzed with late gains from late checks:

@@ -65,7 +65,7 @@ type rewriter struct {
 	imported, globals int // numbers of imported functions, and of all globals
 	help              helpers
 	refs              *references
-	bodies            []byte // content of the new code section, without the number of functions before
+	bodies            []byte // content of the new code section, without the number of functions in front
 	merged            []byte // content of the data section after merging; nil: unchanged
 	reusable          bool   // the result has the export [ExportReusable]
 	namesDataSegment  bool   // an instruction, maybe in dead code, names a data segment
