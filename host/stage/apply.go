@@ -11,9 +11,10 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// apply exchanges names. First it moves everything aside that leaves its place, unless one step
-// can exchange or move it later. Then it puts everything in its new place, from the top down,
-// so that all directories above a new place exist. So a directory never moves below itself.
+// apply exchanges names, and sets the times and modes of files. First it moves everything
+// aside that leaves its place, unless one step can exchange or move it later, or it goes with
+// its directory. Then it puts everything in its new place, from the top down, so that all
+// directories above a new place exist. So a directory never moves below itself.
 func (c *commit) apply() error {
 	if err := c.ctx.Err(); err != nil {
 		return err
@@ -75,7 +76,8 @@ func (c *commit) movesDirectly(n *Node) bool {
 }
 
 // placements returns the changes whose nodes get a new place, or a new file at the old one,
-// from the top down. Entries of a new directory are only among them if they are moved there.
+// from the top down. Entries of a new directory are only among them if they are moved there
+// without having been written.
 func (c *commit) placements(tree *Tree) []change {
 	var out []change
 	for _, ch := range c.all {
@@ -102,7 +104,7 @@ func (c *commit) occupant(n *Node) *Node {
 	return n.parent.displaced[n.name]
 }
 
-// goesWithParent reports whether a node of the host was removed together with its directory.
+// goesWithParent reports whether a node and its directory on the host were both removed.
 func goesWithParent(n *Node) bool { return n.gone && n.origin.dir.gone }
 
 // addRemoval notes a replaced or removed file for the removal at the end. It skips files that

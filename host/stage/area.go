@@ -28,8 +28,8 @@ const closeGrace = time.Second
 
 // NewArea returns an area in parent, a directory of the user's own that [Area.Dir] makes if
 // needed. NewArea finishes the commits of processes that have ended, and removes their areas in
-// the background. note must not be nil: it tells the user of such a commit, and if the area
-// cannot be made.
+// the background, unless a commit cannot be finished. note must not be nil: it tells the user
+// of such a commit, and if the area cannot be made.
 func NewArea(parent string, note func(format string, args ...any)) *Area {
 	sweep(parent, note)
 	a := &Area{parent: parent, end: func() error { return nil }}
@@ -113,7 +113,8 @@ func newLock(parent string) (*flock.Flock, error) {
 func dirOfLock(lock string) string { return lock[:len(lock)-len(".lock")] }
 
 // finishAll finishes the interrupted commits of an area whose process has ended, see finish.
-// kept names the journals of the commits that it could not finish.
+// kept names the journals of the commits that it could not finish. err is about finding and
+// removing journals.
 func finishAll(dir string, note func(format string, args ...any)) (kept []string, err error) {
 	journals, err := unfinished(dir)
 	for _, name := range journals {
@@ -132,9 +133,9 @@ func finishAll(dir string, note func(format string, args ...any)) (kept []string
 	return kept, err
 }
 
-// sweep removes the areas in parent whose locks nobody holds. An area that it cannot
-// remove harms nobody, and stays for the next process. So does an area with a journal
-// that could not be finished: the journal names files that still have temporary names.
+// sweep finishes the commits of the areas in parent whose locks nobody holds, and removes the
+// areas. An area that it cannot remove harms nobody, and stays for the next process. So does
+// one with an unfinished journal, which names files that still have temporary names.
 func sweep(parent string, note func(format string, args ...any)) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

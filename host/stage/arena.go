@@ -18,9 +18,9 @@ const maxContent = 4 << 30
 // goroutine uses an arena at a time. A slot is the place of one block.
 type arena struct {
 	create  func() (*os.File, error) // makes the file; nil: there is only memory
-	memory  int64                    // limit of len(mem); beyond it the blocks move to file
+	memory  int64                    // limit of len(mem); beyond it or budget the blocks move to file
 	budget  *Budget
-	mem     []byte   // the blocks; nil after they were moved to file
+	mem     []byte   // the blocks; nil: they are in file, or there are none
 	file    *os.File // nil as long as the blocks are in memory
 	next    int64    // number of the first slot that was never used
 	free    []int64  // slots that were given back
@@ -93,7 +93,9 @@ func (a *arena) freeSlot(slot int64) {
 	}
 }
 
-// read fills p from the block in a slot, from byte off on, and from the blocks that follow.
+// read fills p with bytes of the arena, from byte off of a slot on. Beyond the end of the slot
+// it goes on in the slots with the next numbers, whichever file they belong to. After drop the
+// error is [os.ErrClosed].
 func (a *arena) read(p []byte, slot, off int64) error {
 	at := slot*blockBytes + off
 	switch {
@@ -107,7 +109,7 @@ func (a *arena) read(p []byte, slot, off int64) error {
 	return err
 }
 
-// write writes p to the block in a slot, from byte off on, and to the blocks that follow.
+// write writes p to the arena, from byte off of a slot on. It goes on and fails as read does.
 func (a *arena) write(p []byte, slot, off int64) error {
 	at := slot*blockBytes + off
 	switch {
@@ -121,7 +123,7 @@ func (a *arena) write(p []byte, slot, off int64) error {
 	return err
 }
 
-// drop frees the memory and closes the file. Later operations fail with [os.ErrClosed].
+// drop frees the memory and closes the file. A second call does nothing.
 func (a *arena) drop() error {
 	if a.dropped {
 		return nil

@@ -63,8 +63,8 @@ func (m identity) chmod(at location, mode fs.FileMode) error {
 	return m.editAttributes(at, os.O_RDONLY, func(file *os.File, _ os.FileInfo) error { return rootedfs.Chmod(file, mode) })
 }
 
-// setFileTimes sets the times of files and links that keep their content. New files have their
-// times already, and directories get them at the end.
+// setFileTimes sets the times that were set on files and links that keep their content. New
+// files have their times already, and directories get them at the end.
 func (c *commit) setFileTimes(tree *Tree) error {
 	for _, ch := range c.all {
 		n := ch.n
@@ -101,7 +101,7 @@ func (c *commit) setTimes(at location, n *Node) error {
 }
 
 // setTimes sets the times of a file or link, in nanoseconds since 1970; [rootedfs.OmitTime]
-// leaves a time unchanged. The error is errNameReused if a file is another one than m.
+// leaves a time unchanged. The error is errNameReused if a file that is no link is not m.
 func (m identity) setTimes(at location, atim, mtim int64) error {
 	if m.Mode.Type() == fs.ModeSymlink {
 		return rootedfs.SetLinkTimes(at.dir.root, at.name, atim, mtim)

@@ -11,15 +11,16 @@ import (
 // node cannot be made or moved: ENAMETOOLONG, or ENOSPC for maxTreeBytes.
 const (
 	maxName      = 255      // bytes of one name, the limit of most hosts
-	maxDepth     = 256      // levels from the top down to a node that is made or moved, or to one below it
+	maxDepth     = 256      // levels from the top to a node that is made or moved, or to a known one below it
 	maxHostPath  = 4096     // bytes of a path on the host, with the path of the tree
 	maxTreeBytes = 48 << 20 // bytes of all nodes of a set that are made or moved, with their names
 	nodeBytes    = 512      // no limit: estimated size in memory of a node without its name
 	maxPathBytes = 16 << 20 // bytes of the paths of all changes in their trees; more are errTooMuch
 
 	// Limits of a commit, which writes each file, waits for the disk, and renames the file.
-	// Beyond a limit the changes cannot be listed or committed: errTooMuch.
-	maxChanges        = 10_000  // files and directories of a set without overlays
+	// Beyond a limit the changes cannot be listed or committed: errTooMuch. With overlays,
+	// maxCollected takes the place of maxChanges.
+	maxChanges        = 10_000  // changes of files and directories, for a set without overlays
 	maxNewBytes int64 = 4 << 30 // bytes of all files that a commit writes anew, without those of overlays
 )
 

@@ -140,7 +140,7 @@ func (s *lister) addTree(tree *Tree) error {
 }
 
 // kindOf returns the kind of the change at the name of n; empty if nothing changes. was is the
-// regular file that the host has at this name, if n has replaced it; otherwise nil.
+// node of the host's regular file at this name if n, also one, has replaced it; otherwise nil.
 func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 	switch {
 	case was != nil:

@@ -48,7 +48,7 @@ func canRenameBetween(a, b string) bool {
 	return unix.Renameat2(unix.AT_FDCWD, a+none, unix.AT_FDCWD, b+none, unix.RENAME_NOREPLACE) == unix.ENOENT
 }
 
-// copyOwnerAndMode gives dir the mode of another directory, and its owner if we are root.
+// copyOwnerAndMode gives dir the permissions of other, and its owner if we are root.
 func copyOwnerAndMode(dir string, other os.FileInfo) error {
 	if os.Geteuid() == 0 {
 		st := other.Sys().(*syscall.Stat_t)
@@ -73,7 +73,8 @@ func ownedByNonRoot(fi os.FileInfo) bool {
 // Collect adds the files that an overlay has written to a layer as changes to the set. since
 // is a result of [FileClockNow] from before the overlay was mounted. The overlay must not be
 // mounted any more. The error wraps [policy.ErrChanged] if somebody has changed the same files
-// of the host since then. The set owns the layer from now on, even after an error.
+// of the host since then. The set owns the layer from now on, even after an error. Files
+// of [Set.Skipped], and those that git can derive from others, count as removed.
 //
 // The format is that of the kernel with the option userxattr, see
 // Documentation/filesystems/overlayfs.rst: a removed file is a character device 0/0, and a
@@ -114,7 +115,7 @@ type collector struct {
 	since   int64 // start of the command, in nanoseconds since 1970
 	cur     *Cursor
 	byInode map[uint64]*Node // files of the layer with several names, by inode
-	names   int              // number of names so far in this layer, at most maxCollected
+	names   int              // names so far, also of hidden files of the host; at most maxCollected
 	depth   int              // number of open directories, each inside the one before; at most maxDepth
 }
 
@@ -142,7 +143,7 @@ type upperEntry struct {
 
 // collectDir takes over the entries of a directory of the upper layer, and closes its
 // descriptor fd. dir is the node of the directory, and rel its path in the layer. opaque is
-// set if entries of the host do not show through the directory.
+// set if the directory hides the entries that the host has in it.
 func (c *collector) collectDir(dir *Node, fd int, rel string, opaque bool) error {
 	f := os.NewFile(uintptr(fd), rel)
 	defer f.Close()
@@ -198,7 +199,7 @@ func (c *collector) count() error {
 	return c.ctx.Err()
 }
 
-// lookUp sets the fields of e other than name.
+// lookUp counts the name of e, and sets the other fields.
 func (c *collector) lookUp(dir *Node, fd int, e *upperEntry) (err error) {
 	if err := c.count(); err != nil {
 		return err
@@ -444,7 +445,7 @@ func (c *collector) collectSubdir(dir *Node, fd int, rel string, e upperEntry, h
 	return c.collectDir(n, sub, rel, opaque && merged)
 }
 
-// create makes a node of the layer under a name that the host does not have.
+// create makes a node of the layer under a name that is free in the tree.
 func (c *collector) create(dir *Node, name string, mode fs.FileMode, u *upper) (*Node, error) {
 	if err := c.tree.reserveName(dir, name, nil); err != nil {
 		return nil, err
@@ -482,8 +483,8 @@ func readlink(dir int, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// prepareForRename removes the attributes of the overlay from a file of the upper layer,
-// before its rename to the host. If wait is set, it waits until the disk has the file.
+// prepareForRename removes the attributes of the overlay from a file of the upper layer before
+// its rename to the host, and waits until the disk has it, if wait is set. Links are skipped.
 func (u *upper) prepareForRename(wait bool) error {
 	fd, err := unix.Open(u.path(), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == unix.ELOOP && u.target != "" {

@@ -19,8 +19,9 @@ type CommitError struct {
 	Op   string // the operation that failed
 	Path string // its file or directory on the host; "the commit" if Done is set
 	Err  error
-	// Left describes the steps that could not be put back, with reasons. If Done is set, all
-	// changes are made, and Left lists what could not be tidied up.
+	// Left describes the steps that could not be put back, with reasons, and names originals
+	// that have other names now. If Done is set, all changes are made, and Left lists what
+	// could not be tidied up.
 	Left []string
 	Done bool
 }
@@ -76,15 +77,15 @@ type commit struct {
 	s       *Set
 	all     []change
 	dirs    map[*Node]*handle  // open directories: of the host, and prepared ones
-	sources map[*Node]location // places of prepared nodes and of those moved aside, until place moves them
+	sources map[*Node]location // where nodes were prepared or, to be placed again, moved aside; never updated
 
 	op, path      string    // the current operation and its file, for the error
 	doneSteps     []*step   // steps that were done, in order, without those in preparedSteps
 	preparedSteps []*step   // steps that made files, and steps of unlock
 	removals      []removal // files and directories that tidy removes
-	// movedTo holds the present places of nodes that the commit has moved, and of directories
-	// that it has made. currentPath expects other nodes of the host at their old names in
-	// their old directories.
+	// movedTo holds the present places of nodes that the commit has moved, except originals
+	// that it has exchanged, and of directories that it has made. currentPath expects other
+	// nodes of the host at their old names in their old directories.
 	movedTo    map[*Node]location
 	finalModes []finalMode // the deepest directory first
 	journal    journal

@@ -60,7 +60,7 @@ func (c *content) readAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 	return done, err
 }
 
-// readBase fills p with bytes of the original from off on, and with zeros beyond baseBytes.
+// readBase fills p from offset off of the original, with zeros beyond baseBytes or its end.
 func (c *content) readBase(base io.ReaderAt, p []byte, off int64) error {
 	have := int(min(max(c.baseBytes-off, 0), int64(len(p))))
 	clear(p[have:])
@@ -114,8 +114,8 @@ func (c *content) writeAt(base io.ReaderAt, p []byte, off int64) (int, error) {
 	return done, full
 }
 
-// stage gives block b a slot, unless it has one, and copies the bytes of the original outside
-// of the offsets [from, to), which are written next.
+// stage gives block b a slot, unless it has one. It copies the block of the original to the
+// slot if the offsets [from, to), which are written next, do not cover the block.
 func (c *content) stage(base io.ReaderAt, b, from, to int64) error {
 	if _, ok := c.blocks[b]; ok {
 		return nil

@@ -33,8 +33,9 @@ func (c *Cursor) set(n *Node, r rootedfs.Root) {
 	c.at, c.root = n, r
 }
 
-// moveTo makes the host's directory of a node the current directory. The error is EAGAIN if the
-// host has another directory in its place, or in that of a directory on the way.
+// moveTo makes the origin of dir, which must have one, the current directory. The error is
+// EAGAIN if the host has another directory in its place or that of one on the way. It wraps
+// [fs.ErrNotExist] if there is none.
 func (c *Cursor) moveTo(dir *Node) error {
 	switch {
 	case c.at == dir:

@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
-// handle is an open directory of the host. It follows the directory when it is moved. It has
-// only one descriptor, because a commit keeps most directories open that it touches.
+// handle is an open directory of the host or of a layer. It follows the directory when it is
+// moved. It has only one descriptor, because a commit keeps most directories open.
 type handle struct {
 	c    *commit
 	node *Node // nil for a directory of a layer, and where root and path are enough
@@ -87,7 +87,7 @@ func (h *handle) reopen() (_ rootedfs.Root, done func(), _ error) {
 	return r, func() { _ = r.Close() }, nil
 }
 
-// sync waits until the disk has the names in the directory.
+// sync waits until the disk has the names in the directory, if the host can do that.
 func (h *handle) sync() error {
 	if runtime.GOOS == "windows" {
 		return nil // Windows cannot synchronize a directory

@@ -22,8 +22,8 @@ type Layer struct {
 	upper, trash *handle // of Upper, and of the directory for removed files; nil until a commit needs them
 }
 
-// NewLayer makes a layer for a directory of the host. Upper gets the mode of the directory
-// and, if we are root, its owner. The error is ENOSPC if the area cannot be made.
+// NewLayer makes a layer for a directory of the host. Upper gets the permissions of the
+// directory and, if we are root, its owner. The error is ENOSPC if the area cannot be made.
 func (a *Area) NewLayer(host string) (*Layer, error) {
 	st, err := os.Stat(host)
 	if err != nil {
@@ -80,7 +80,7 @@ type upper struct {
 	size     int64  // bytes of a regular file
 	target   string // target of a symbolic link
 	hardLink *Node  // another node that is the same file; nil: none
-	// tempMode is set if its mode kept us from reading the file, so that we have added rights.
+	// tempMode is set if its mode lacked rights that the owner needs, so that we have added them.
 	// Node.mode is its real mode.
 	tempMode bool
 	times    stamps

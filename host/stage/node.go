@@ -110,7 +110,8 @@ func (n *Node) Parent() *Node { return n.parent }
 // Gone reports whether the node was removed, or replaced by another one.
 func (n *Node) Gone() bool { return n.gone }
 
-// Origin returns the state of the host's file when it was first used; nil if there is none.
+// Origin returns the state of the host's file when it was first opened or changed, until then
+// when it was last looked up; nil if there is none.
 func (n *Node) Origin() os.FileInfo {
 	if n.origin == nil {
 		return nil
@@ -134,7 +135,8 @@ func (n *Node) Same(other *Node) bool {
 	return n == other || n.origin != nil && other.origin != nil && rootedfs.SameFile(n.origin.info, other.origin.info)
 }
 
-// Added ranges in any order over the entries, by name, that the host does not have there.
+// Added ranges in any order over the nodes, by name, that the host does not have there. The
+// host may have another file of the same name.
 func (n *Node) Added() iter.Seq2[string, *Node] {
 	return func(yield func(string, *Node) bool) {
 		for name, c := range n.children {
@@ -229,7 +231,7 @@ func (o *origin) path() string {
 	return joinNames(names)
 }
 
-// joinNames joins names to a path. The last name of the slice is the first one of the path.
+// joinNames joins names to a path; "." without names. The last one of the slice comes first.
 func joinNames(names []string) string {
 	if len(names) == 0 {
 		return "."
@@ -247,9 +249,9 @@ func (n *Node) stamp(live os.FileInfo) *stamps {
 	return n.times
 }
 
-// restoreMode gives a file the mode that it had before it took the place of another file. The
-// mode belongs to that place: if the file could take the mode along, a guest could make any
-// file a program, or move a secret to where everybody reads.
+// restoreMode gives a file the mode that it has on the host, or was made with, and drops the
+// owner of a file that it replaced. Both belong to that place: if the file could take the mode
+// along, a guest could make any file a program, or move a secret to where everybody reads.
 func (n *Node) restoreMode() {
 	n.mode, n.ownerFrom, n.modeSet = n.createMode, nil, false
 	if n.origin != nil {
@@ -257,10 +259,10 @@ func (n *Node) restoreMode() {
 	}
 }
 
-// given reports whether a time was set on purpose. t may be nil.
+// given reports whether a commit sets a time. t may be nil.
 func (t *stamps) given() bool { return t != nil && (t.setAtim || t.setMtim) }
 
-// explicit returns the times that were set on purpose; for any other [rootedfs.OmitTime].
+// explicit returns the times that a commit sets; for any other [rootedfs.OmitTime].
 func (t *stamps) explicit() (atim, mtim int64) {
 	atim, mtim = rootedfs.OmitTime, rootedfs.OmitTime
 	if t.setAtim {

@@ -18,9 +18,9 @@ const tempPrefix = ".stockade-"
 // fresh reports whether a node was made in the tree, or a guest or an overlay has written it.
 func (n *Node) fresh() bool { return n.origin == nil || n.data != nil || n.upper != nil }
 
-// prepare makes everything new under a temporary name, in the directory where it belongs.
-// Files of a layer from which files can be renamed to the host stay in the layer until apply
-// renames them.
+// prepare makes everything new under a temporary name, in the directory where it belongs. A
+// new directory gets its new entries at once. Files of a layer from which files can be renamed
+// to the host stay in the layer until apply renames them.
 func (c *commit) prepare() error {
 	for _, ch := range c.all {
 		if ch.n == nil || !ch.isNewOnHost() || ch.n.parent.origin == nil {

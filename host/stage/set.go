@@ -56,7 +56,7 @@ type Set struct {
 	ended      atomic.Bool     // see Ended
 	mu         sync.Mutex      // held by Changes, Commit, Drop and other methods of Set
 	err        error           // the result of a commit that has made all changes
-	lastListed map[change]bool // result of the latest Changes; nil before the first
+	lastListed map[change]bool // changes of the latest successful Changes; nil: none
 	done       bool            // a commit has made all changes
 }
 

@@ -47,7 +47,7 @@ func (p removal) remove() error {
 	return p.dir.root.Remove(p.name)
 }
 
-// tidy removes the replaced files, and sets the times and modes of directories, when
+// tidy removes replaced and removed files, and sets the times and modes of directories, when
 // everything is in its place. From here on nothing is put back: a [CommitError] reports Done.
 func (c *commit) tidy() error {
 	out := &CommitError{Op: "tidy up after", Path: "the commit", Done: true}

@@ -250,8 +250,8 @@ func (c *commit) rename(from, to location, all, removeAtEnd bool) error {
 	return c.do(s, func() error { return renameNoReplace(from, to) })
 }
 
-// exchange exchanges a prepared file with the file that it replaces, as a step that can be
-// undone. all is that of identity.
+// exchange exchanges the file at from with the file at to, which gives way, as a step that can
+// be undone. all is for the identity of from.
 func (c *commit) exchange(from, to location, all bool) error {
 	fi, err := from.lstat()
 	if err != nil {
@@ -285,7 +285,7 @@ func removeTree(at location) error {
 }
 
 // recordMade notes that a file was made, so that rollBack removes it if it is still the same.
-// The caller updates the result when the file is finished.
+// The caller updates the result when it has written a regular file.
 func (c *commit) recordMade(at location, fi os.FileInfo) *identity {
 	s := &step{op: opMake, to: at, toIdentity: identityOf(fi, false)}
 	c.preparedSteps = append(c.preparedSteps, s)

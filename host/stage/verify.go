@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// verify compares the files that the commit will change with those that the call has seen.
+// verify compares changed files and new places on the host with what the call has seen.
 func (c *commit) verify() error {
 	for i := range c.all {
 		ch := &c.all[i]
@@ -228,6 +228,7 @@ func (c *commit) recheck() error {
 }
 
 // lstatInside returns the state of a directory at its path in the tree, and follows no link.
+// If something on the way is no directory, it returns the state of that.
 func lstatInside(top rootedfs.Root, n *Node) (os.FileInfo, error) {
 	at, err := top.OpenRoot(".")
 	if err != nil {

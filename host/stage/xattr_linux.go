@@ -70,7 +70,7 @@ func readXattr(read func(buf []byte) (int, error)) ([]byte, error) {
 }
 
 // valueBeyondMode returns the part of an attribute's value that the mode does not show: of an
-// access ACL the entries of named users and groups, and of the owning group.
+// access ACL the entries of named users and groups, and of the owning group; otherwise all.
 func valueBeyondMode(name string, value []byte) string {
 	if name != accessACL {
 		return string(value)

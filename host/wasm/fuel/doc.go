@@ -19,9 +19,10 @@
 //
 // At the start of most loops and functions, or right before a call, the code checks whether the
 // counter is below zero, and if so calls the imported function refill. There a host can stop a
-// module, or let it go on with more fuel. Small functions without calls have no check. A function
-// that checks before its first call or loop instead of at its start checks late. Long stretches of
-// code in between, and those after calls, have checks too; see the constants in flow.go.
+// module, or let it go on with more fuel. Small functions without calls have no check at their
+// start. A function that checks before its first call or loop instead of at its start checks
+// late. Long stretches of code in between, and those after calls, have checks too; see the
+// constants in flow.go.
 //
 // The depth of calls can be limited with a second counter, the depth, which also counts down and
 // is checked together with the first; see [Options].

@@ -19,7 +19,7 @@ const (
 	stale                     // the value is in the global; the local may be out of date
 )
 
-// scope is a structured instruction (block, loop, if or try_table) whose end is not written yet.
+// scope is a block, loop, if or try_table, or the function, whose end is not written yet.
 type scope struct {
 	kind      labelKind
 	state     counterState // state that every branch to the label must bring about, or unset
@@ -48,7 +48,7 @@ type emitter struct {
 	counterLocal uint32 // index of the local with the counter
 	savedDepth   uint32 // index of the local with the depth at the entry
 	innerDepth   uint32 // index of the local with the depth inside the function
-	sizeLocal    uint32 // index of the local with the size of a bulk operation
+	sizeLocal    uint32 // index of the local with the number of bytes of a memory.copy or memory.fill
 	wrapsBody    bool   // the body is inside a block, so that there is a single exit
 	setAt        int    // if out ends with a local.set of the counter: its position in out; else -1
 }
@@ -219,11 +219,11 @@ func (e *emitter) check(depth bool, names span) {
 // for each. If a loop assigns more locals, it writes none.
 const maxRenamed = 12
 
-// renameLocals gives the locals that a loop assigns new names for the engine, before the rare
-// call of refill. names is their range in flow.assigned. Values in registers at the head of a
-// loop that are needed after a call in it would be written to the stack in every turn of the
-// loop; now only the new names are, and only when the call is made. The instructions that rename
-// change no bit and are not optimised away.
+// renameLocals gives the locals that a loop assigns, if they hold numbers, new names for the
+// engine, before the rare call of refill. names is their range in flow.assigned. Values in
+// registers at the head of a loop that are needed after a call in it would be written to the
+// stack in every turn of the loop; now only the new names are, and only when the call is made.
+// The instructions that rename change no bit and are not optimised away.
 func (e *emitter) renameLocals(names span) {
 	if names.to-names.from > maxRenamed {
 		return
@@ -246,8 +246,8 @@ var sameBits = map[wasm.ValType][]byte{
 	wasm.F64: {0xbd, 0xbf},
 }
 
-// instruction writes instruction i, which needs work: control flow, a call, a bulk operation, or
-// a flush before a trap. startsNext is set if a block begins after it.
+// instruction writes instruction i, which needs work: control flow, a call, a bulk operation,
+// ref.func, or a flush before a trap. startsNext is set if a block begins after it.
 func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
 	switch in.Op {
 	case wasm.OpBlock, wasm.OpTryTable, wasm.OpLoop, wasm.OpIf:

@@ -5,8 +5,8 @@ import "github.com/stockade-dev/stockade/host/wasm"
 // A guest must not run long between two checks of its counter. These limits bound its consumption
 // in between, in units. Where a path would exceed one of the first three, a check is put.
 const (
-	maxPath  = 10_000 // cost of a path through one function without a check
-	maxLeaf  = 64     // cost of a path through a leaf: a function that neither checks at its entry nor calls
+	maxPath  = 10_000 // cost of a path in one function without a check; maxTail if it catches exceptions
+	maxLeaf  = 64     // cost of a path without a check in a leaf, or any function with none at its entry
 	maxTail  = 128    // cost of a path that begins after a call: a deep recursion unwinds by such paths
 	maxAhead = 4096   // units charged ahead (see tree.go); if more, each block charges its own cost
 )
@@ -19,7 +19,7 @@ type block struct {
 	in, out      int32  // the ports at its start and at its end
 	weight       uint32 // cost of its instructions, in units
 	freq         int32  // logarithm of the estimated number of runs, see freqLoop
-	check        bool   // the block begins with a charge and a check of the counter
+	check        bool   // the block begins with a check of the counter, after its charge
 	firstCheck   bool   // in a function that checks late: a path comes from the entry without a check
 	assignedSpan span   // if it begins an innermost loop: range in flow.assigned of the loop's locals
 	trap         bool   // the block ends with unreachable
@@ -40,8 +40,8 @@ const (
 	labelElse
 )
 
-// label is a structured instruction whose end has not been reached yet. Branches lead to its
-// end, or to the start of a loop.
+// label is a structured instruction, or the function, whose end has not been reached yet.
+// Branches lead to its end, or to the start of a loop.
 type label struct {
 	kind     labelKind
 	live     bool  // the start can be reached
@@ -59,8 +59,8 @@ type label struct {
 // of one of them since its last check, in units.
 type path struct {
 	cost           uint32
-	tail           uint32 // largest consumption since the last call, plus 1; 0 without a call since the last check
-	uncheckedEntry bool   // a path leads from the entry of the function to here without a check
+	tail           uint32 // largest consumption since the first call after the last check, plus 1; 0: no call
+	uncheckedEntry bool   // if the function checks late: a path leads from its entry to here without a check
 }
 
 // join returns the path at a point where two paths meet: the larger of each value.
@@ -84,12 +84,13 @@ type flow struct {
 	labels []label
 
 	imported uint32 // number of imported functions
-	// unchecked is set for each function of the module that can return without a check.
+	// unchecked reports for each function that the module defines, by its index without the
+	// imported ones, whether it can return without a check of the counter.
 	unchecked   []bool
-	hostInTable bool // an indirect call can reach a function of the host
+	hostInTable bool // an indirect call may reach a function of the host
 
-	changesHiddenState bool // the function has an instruction of hiddenStateOps
-	namesDataSegment   bool // an instruction names a data segment
+	changesHiddenState bool // the function has an instruction of hiddenStateOps, not in dead code
+	namesDataSegment   bool // an instruction, maybe in dead code, names a data segment
 	hasCalls           bool
 	catchesExceptions  bool
 	longest            path // the largest values of any path in the function
@@ -302,8 +303,8 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 	}
 }
 
-// isLeaf reports whether a function needs no check at its entry. A call of such a leaf counts as
-// if it cost maxLeaf.
+// isLeaf reports whether a function calls none, and no path without a check costs more than
+// maxLeaf: it needs no check at its entry. A call of such a leaf counts as if it cost maxLeaf.
 func (f *flow) isLeaf() bool { return !f.hasCalls && f.longest.cost <= maxLeaf }
 
 // canCheckLate reports whether a function that was analyzed with late gains from late checks:
@@ -338,8 +339,8 @@ func constantSize(b *wasm.Body, i int) (uint32, bool) {
 	return n, n <= maxConstant
 }
 
-// checksFirst reports whether a function reaches a loop that checks, before it branches or
-// calls, as most Go functions do.
+// checksFirst reports whether a function reaches a loop that checks, before it branches, calls
+// or consumes more than maxLeaf, as most Go functions do.
 func (f *flow) checksFirst(b *wasm.Body) bool {
 	if len(f.blocks) < 2 || !f.blocks[1].check || f.blocks[0].weight > maxLeaf {
 		return false

@@ -16,7 +16,7 @@ const (
 	ImportModule = "stockade:fuel"
 	ImportRefill = "refill"
 	ExportFuel   = "stockade:fuel"  // the counter, a mutable i64 global
-	ExportStart  = "stockade:start" // the former start function
+	ExportStart  = "stockade:start" // the former start function, if there was one
 	ExportDepth  = "stockade:depth" // the depth counter, a mutable i64 global, if the depth is limited
 	// ExportReusable is present if all state of an instance is in its memory and in exported
 	// globals: restoring these makes the instance as good as new. See [ExportGlobal].

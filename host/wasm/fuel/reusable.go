@@ -7,7 +7,8 @@ import (
 )
 
 // WhyNotReusable returns the reason, for people, why a module does not get [ExportReusable];
-// empty: it does. The error is that of a malformed function.
+// empty: it does. Dead code counts here, but not in [Rewrite]. The error is that of a
+// malformed function.
 func WhyNotReusable(m *wasm.Module) (string, error) {
 	if why := unrestorableState(m); why != "" {
 		return why, nil

@@ -21,7 +21,7 @@ type Options struct {
 	// module that begins with more is refused. What is left is divided equally among the tables,
 	// and table.grow fails beyond. 0: no limit.
 	MaxTableElements uint64
-	MergeData        bool // merge data segments, see [wasm.MergeDataSegments]
+	MergeData        bool // merge data segments, unless code names one, see [wasm.MergeDataSegments]
 	// MaxSegments limits the number of data and element segments after merging; a module with more
 	// is refused. 0: no limit.
 	MaxSegments int
@@ -65,10 +65,10 @@ type rewriter struct {
 	imported, globals int // numbers of imported functions, and of all globals
 	help              helpers
 	refs              *references
-	bodies            []byte // the code section
-	merged            []byte // the data section after merging; nil if unchanged
+	bodies            []byte // content of the new code section, without the number of functions in front
+	merged            []byte // content of the data section after merging; nil: unchanged
 	reusable          bool   // the result has the export [ExportReusable]
-	namesDataSegment  bool   // an instruction names a data segment
+	namesDataSegment  bool   // an instruction, maybe in dead code, names a data segment
 }
 
 func (r *rewriter) check() error {
@@ -100,8 +100,8 @@ func (r *rewriter) check() error {
 
 var pluralNames = map[wasm.Kind]string{wasm.KindTable: "tables", wasm.KindMemory: "memories"}
 
-// data merges data segments, each of which costs the engine time whenever the module is loaded
-// and whenever it is instantiated. It returns an error for more than MaxSegments.
+// data merges data segments, if MergeData is set and no code names one. Each costs the engine
+// time whenever the module is loaded or instantiated. More than MaxSegments are an error.
 func (r *rewriter) data() error {
 	n := r.m.NumDataSegments
 	if r.opts.MergeData && !r.namesDataSegment {

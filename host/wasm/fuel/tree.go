@@ -10,8 +10,8 @@ package fuel
 //	weight + ahead(out) - ahead(in)
 //
 // which can be made 0 for all blocks of a spanning tree by the choice of ahead. The tree takes
-// the blocks that run most often. ahead is never negative: a debt would be multiplied by the
-// depth of a recursion. Charges can be negative.
+// the blocks that run most often, but none with a check or an unreachable. ahead is never
+// negative: a debt would be multiplied by the depth of a recursion. Charges can be negative.
 
 // tree is the working memory of placeCharges, which is reused. The fields except for order, links
 // and stack have an element for each port or bucket.
