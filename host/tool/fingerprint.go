@@ -78,8 +78,8 @@ func canonical(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// String returns the capabilities in one line; "nothing" if there are none. Capabilities with
-// equal texts differ at most in the order of their lists.
+// String returns the capabilities in one line; "nothing" if there are none. It sorts the lists,
+// except the hosts of a secret. Names from the module are not quoted.
 func (c Capabilities) String() string {
 	var out []string
 	if c.Files != FilesNone {

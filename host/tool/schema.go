@@ -102,7 +102,7 @@ func (s *Schema) Properties() []string {
 }
 
 // AllowsUnlisted reports whether the schema may accept arguments that it does not list: it
-// returns false for "additionalProperties": false.
+// returns false for "additionalProperties": false, whatever "patternProperties" allows.
 func (s *Schema) AllowsUnlisted() bool {
 	c, err := s.compiled()
 	return err != nil || c.root.additionalProps == nil || !c.root.additionalProps.never
