@@ -303,7 +303,8 @@ func Marshal(v any) json.RawMessage {
 	return bytes.TrimSpace(buf.Bytes())
 }
 
-// Summary returns the result in one line, for people.
+// Summary describes the result in short, for people. The message of a failure may have several
+// lines.
 func (r Result) Summary() string {
 	if r.Err != nil {
 		return fmt.Sprintf("failed (%s): %s", r.Err.Code, r.Err.Error())
