@@ -32,7 +32,8 @@ type Change struct {
 	Before *Version // nil: the file did not exist; for Renamed the version at From
 	After  *Version // nil: the file does not exist any more
 	// InRepository is set if the file may belong to a git repository in a directory of any
-	// name. git may then run the file, or a program that the file names.
+	// name. git may then run the file, or a program that the file names. It is only set if a
+	// process of a command makes the change: a tool itself is refused it.
 	InRepository bool
 }
 
