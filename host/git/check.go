@@ -23,32 +23,32 @@ import (
 // Dir describes the effects of a change set on the git directory of a repository, or of a
 // worktree or submodule inside such a directory.
 type Dir struct {
-	Path           string   // the git directory
-	Unseen         []string // new or changed files of objects not verified, because of a limit or their format
+	Path           string   // the git directory, absolute and with slashes
+	Unseen         []string // paths of new or changed files of objects, unverified for a limit or their format
 	Refs           []Ref
 	Stashed        []string // messages of new stashes, from the reflog of refs/stash
 	Dropped        []string // messages of removed stashes, from the same reflog
 	Commits        int      // number of new commits that were compared, see MoreCommits
 	Flagged        []string // files whose flag assume-valid or skip-worktree changes in the index
 	Mismatches     []Mismatch
-	Matches        []string // files in new commits or the changed index that are equal in the worktree
+	Matches        []string // files that new commits or the index change, equal to those in the worktree
 	LineEndDiffs   int      // number of Matches whose line ends differ in the worktree
 	RemovedFiles   []string // files gone from a branch or the index that were not in the worktree before
 	UntrackedFiles []string // files gone from a commit or the index that stay in the worktree
 	MissingObjects int      // number of objects that existed before the change set and not after it
-	MoreCommits    bool     // there are more new commits, which were not compared
+	MoreCommits    bool     // there may be more new commits, which were not compared
 	Incomplete     bool     // something besides Unseen and MoreCommits was not examined
 }
 
 // IsComplete reports whether everything was examined.
 func (d *Dir) IsComplete() bool { return !d.Incomplete && !d.MoreCommits && len(d.Unseen) == 0 }
 
-// Ref is a reference that is new, gone or changed.
+// Ref is a reference that is new, gone or changed, or unreadable after the change set.
 type Ref struct {
 	Name            string
 	Before, After   string   // content in normal form, [Unreadable], or empty: the reference does not exist
 	NewCommits      int      // number of commits, of those in Dir.Commits, that it reaches now
-	GainedCommits   int      // for a branch that was there: number of old commits that it reaches only now
+	GainedCommits   int      // for a branch that was there: old commits that it reaches only now, at most 200
 	Subject         string   // subject of the commit in After if this commit is new; else empty
 	LostCommits     []string // subjects of commits that it reached and no reference reaches any more
 	MayHaveLostMore bool     // LostCommits may be incomplete
@@ -57,12 +57,13 @@ type Ref struct {
 	beforeID, afterID string // the ids (bytes) in Before and After; empty: none, or a symbolic reference
 }
 
-// Mismatch is a file of a commit or of the index that is missing or different in the worktree.
+// Mismatch is a file of a commit or of the index that is missing or different in the worktree,
+// or could not be compared with it.
 type Mismatch struct {
-	Commit        string        // id of the commit in hexadecimal digits; empty: the file is in the index
+	Commit        string        // hexadecimal id of the commit, or of the tree of a reference; empty: the index
 	Name          string        // relative to the worktree
-	Path          string        // absolute path in the worktree
-	Before, After *tool.Version // the file in the worktree, nil: none; and in Commit, nil: a submodule
+	Path          string        // absolute path in the worktree; if that is unknown: Name after a slash
+	Before, After *tool.Version // the file in the worktree, nil: none or unknown; in Commit, nil: a submodule
 	ID            string        // id of the file's object in hexadecimal digits
 }
 
@@ -73,7 +74,7 @@ const (
 
 // Check examines all repositories of a change set. It returns an [*IntegrityError], the error of
 // ctx, or an error of reading files of the host. After an error nothing of the change set may be
-// committed. near lists directories in which a repository may have its worktree elsewhere.
+// committed. near lists directories that may have the worktree of a repository elsewhere.
 func Check(ctx context.Context, changes []tool.Change, near ...string) ([]*Dir, error) {
 	return check(ctx, changes, newBudget(), near)
 }
@@ -141,8 +142,9 @@ func repositoryRoot(name string) string {
 	return name
 }
 
-// isGitDir reports whether git would take a directory below top for a git directory. The one
-// of a linked worktree has no objects and refs, but a file commondir.
+// isGitDir reports whether git would take the directory name, as it is after the change set, for
+// a git directory. Unchanged files outside of top are not read. The git directory of a linked
+// worktree has no objects and refs, but a file commondir.
 func (f *files) isGitDir(name, top string) bool {
 	has := func(part string) bool {
 		v, err := f.version(after, top, name+"/"+part)
@@ -154,11 +156,11 @@ func (f *files) isGitDir(name, top string) bool {
 // dir is a git directory, with the results of its check.
 type dir struct {
 	files                      *files
-	top                        string // except the worktree, nothing outside of this directory is read
+	top                        string // except for the worktree, no unchanged file outside of it is read
 	path, common               string
-	worktreePath, worktreeRoot string // path, empty: unknown; and the directory below which it is read
+	worktreePath, worktreeRoot string // path, empty: unknown; no file of it outside of worktreeRoot is read
 	store                      *store
-	packedIDs                  [2]map[string]string // ids in packed-refs on each side, by reference; nil: not read
+	packedIDs                  [2]map[string]string // hexadecimal ids in packed-refs by side and reference; nil: not read
 	shallow                    map[string]bool      // ids in the file shallow: commits without parents here
 	found                      Dir
 	linked                     []*dir          // changed linked worktrees of the repository
@@ -200,7 +202,8 @@ func (f *files) openDir(name string, near []string) *dir {
 }
 
 // locate finds the worktree. A path from a file of the repository is used only if it lies
-// below top or in a directory of near, or if files directly in it are changed.
+// below top or in a directory of near, or if files directly in it are changed. An absolute
+// core.worktree is ignored.
 func (d *dir) locate(keys []gitconfig.Key, near []string) {
 	switch work, ok := strings.CutSuffix(d.path, "/.git"); {
 	case ok:
@@ -334,7 +337,8 @@ func (d *dir) compareTarget(ctx context.Context, id string) {
 }
 
 // compareGained compares those files of a branch or of HEAD that differ from its files before,
-// even if all its commits are old. It skips a new branch, and a move back to an ancestor.
+// even if all its commits are old. It skips a new branch, and a move back along first parents
+// by fewer than maxCommits.
 func (d *dir) compareGained(ctx context.Context, r *Ref) {
 	was, is := d.resolve(before, r.Before), d.resolve(after, r.After)
 	if is == "" || is == was || r.Name != "HEAD" && (was == "" || !strings.HasPrefix(r.Name, "refs/heads/")) {
@@ -387,8 +391,8 @@ func (d *dir) resolve(s side, text string) string {
 // has no id.
 const maxSymbolic = 5
 
-// findLost finds the commits that no reference reaches any more, and adds them to Dir.Refs.
-// left holds the old ids of references whose new commits do not lead to them.
+// findLost finds the commits that no reference reaches any more, and adds their subjects to
+// Dir.Refs. left holds the old ids of references whose new commits do not lead to them.
 func (d *dir) findLost(ctx context.Context, left map[string]bool) {
 	lost, all := d.commitsExcept(ctx, left, func() map[string]bool { return d.refs(after) }, maxCommits)
 	for i := range d.found.Refs {
@@ -416,7 +420,8 @@ const maxDepth = format.MaxDepth
 
 // compareTree compares those entries of a tree with the worktree that differ from the entries of
 // all parents, which are ids of trees. in is the id of the commit. prefix is the path of the
-// tree, with a slash at its end; empty: the root. Entries that are gone are noted.
+// tree, with a slash at its end; empty: the root. depth is the number of trees above. Entries
+// that all parents have and the tree lacks are given to noteRemoved.
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
 	entries, err := d.store.tree(tree)
 	if err != nil || depth > maxDepth || ctx.Err() != nil {
@@ -480,8 +485,8 @@ func (d *dir) noteRemoved(e entry, name string, gone bool, depth int) {
 	}
 }
 
-// worktreeFile returns a file of the worktree; nil: there is none, the worktree is unknown, or
-// git would not check out a file of this name.
+// worktreeFile returns a file of the worktree after the change set; nil: there is none, the
+// worktree is unknown, or git would not check out a file of this name.
 func (d *dir) worktreeFile(name string) (*tool.Version, error) {
 	if d.worktreePath == "" || !format.IsPath(name) {
 		return nil, nil
@@ -534,8 +539,9 @@ func (d *dir) compare(in, name string, e entry) {
 	d.found.Mismatches = append(d.found.Mismatches, h)
 }
 
-// equal reports whether a file of the worktree, or nil, is equal to an entry. If they differ
-// only in line ends, CRLF in the worktree and LF in the entry, both equal and ends are set.
+// equal reports whether a file of the worktree is equal to an entry; false for nil and for a
+// submodule. If a file of at most maxParsed bytes differs only in line ends, CRLF in the
+// worktree and LF in the entry, both equal and ends are set.
 func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 	size := d.store.hashSize
 	switch link := e.mode&format.ModeType == format.ModeLink; {
@@ -585,7 +591,8 @@ func (d *dir) blob(e entry) *tool.Version {
 	return v
 }
 
-// index compares new and changed entries of the index with the worktree.
+// index compares new, changed and removed entries of the index with the worktree. Its only
+// error is an IntegrityError for a wrong cached tree.
 func (d *dir) index(ctx context.Context) error {
 	c := d.files.changed[d.path+"/index"]
 	if c == nil || c[after] != nil && !regular(c[after]) {

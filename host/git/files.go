@@ -79,8 +79,8 @@ func (f *files) openBelow(top, name string) (root rootedfs.Root, rel string) {
 	return root, rel
 }
 
-// version returns the file, link or directory of a path on a side; nil if there is none, or if
-// top is not above it or cannot be opened. It does not follow links.
+// version returns the file, link or directory of a path on a side; nil if there is none. An
+// unchanged one is only found below top, if top can be opened. It does not follow links.
 func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	name = path.Clean(name)
 	if c := f.changed[name]; c != nil {
@@ -108,7 +108,8 @@ func (f *files) version(s side, top, name string) (*tool.Version, error) {
 	return v, err
 }
 
-// lstat returns the information about a file, without following any link; nil if there is none.
+// lstat returns the information about a file. It follows no link, neither at the end of rel nor
+// in a directory of it. info and err are nil if there is no such file.
 func lstat(root rootedfs.Root, rel string) (info fs.FileInfo, err error) {
 	for i := 0; i <= len(rel); i++ {
 		if i < len(rel) && rel[i] != '/' {

@@ -77,8 +77,8 @@ func (d *dir) commitsExcept(ctx context.Context, from map[string]bool, stops fun
 	return found, all && ctx.Err() == nil
 }
 
-// add queues a commit, unless it was queued before in the same role. It returns false if the
-// commit cannot be read and the result may depend on it.
+// add queues a commit, unless it was queued before in the same role or as a stop. It returns
+// false if the commit cannot be read and the result may depend on it.
 func (w *walk) add(id string, stop bool) bool {
 	s, known := w.seen[id]
 	if !known {

@@ -101,7 +101,8 @@ func (p *pack) id(i int) string {
 	return string(id)
 }
 
-// offset returns the offset in the pack of the object at position i of the index; -1: not valid.
+// offset returns the offset that the index gives for the object at its position i; -1: none. It
+// may be wrong.
 func (p *pack) offset(i int) int64 {
 	var b [8]byte
 	n, h := int64(p.count()), int64(p.hashSize)
@@ -174,8 +175,8 @@ const (
 )
 
 // read reads the object at an offset and applies its chain of deltas. It returns errTooLong if
-// the object or a delta has more than limit bytes, if the chain is too long, or if left is used
-// up: from left it subtracts the sizes of all data that it inflates or makes.
+// an object or delta of the chain has more than limit bytes, if the chain is too long, or if left
+// is used up: from left it subtracts the sizes of all data that it inflates or makes.
 func (p *pack) read(off, limit int64, left *int64) (o object, err error) {
 	var offs []int64
 	var heads []objectHeader

@@ -89,8 +89,8 @@ func (d *dir) packed(s side) map[string]string {
 // isValidRef reports whether git accepts the name of a reference below refs/.
 func isValidRef(name string) bool { return strings.HasPrefix(name, "refs/") && format.IsRef(name) }
 
-// changedRefs lists the references that are new, gone or changed, and those of HEAD and of
-// changed files that are unreadable now.
+// changedRefs compares HEAD and the references in changed files. It lists those that are new,
+// gone or changed, and those that cannot be read after the change set.
 func (d *dir) changedRefs() (refs []Ref) {
 	all := map[string]bool{"HEAD": true}
 	for name, c := range d.files.changed {

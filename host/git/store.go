@@ -47,7 +47,8 @@ func short(id string) string { return hex.EncodeToString([]byte(id[:5])) }
 
 var errMissing = errors.New("it is not there")
 
-// store reads the objects of a repository, before and after the change set.
+// store reads the objects of a repository, before and after the change set. It does not look
+// in alternates.
 type store struct {
 	files       *files
 	top         string  // the directory of the host outside of which nothing is read

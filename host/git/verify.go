@@ -12,8 +12,8 @@ import (
 )
 
 // IntegrityError is returned for a file that is damaged, or through which git would find a
-// wrong object under some id, or an object that was not verified. A file that exceeds a limit
-// or has an unknown format is no error; it is in [Dir.Unseen].
+// wrong object under some id, or an object that was not verified. A file of objects that exceeds
+// a limit or has an unknown format is no error; it is in [Dir.Unseen].
 type IntegrityError struct{ Path, Problem string }
 
 func (l *IntegrityError) Error() string { return fmt.Sprintf("%s: %s", l.Path, l.Problem) }
@@ -44,8 +44,9 @@ func (s *store) verify(ctx context.Context) (unseen []string, err error) {
 	return unseen, nil
 }
 
-// verifyFile verifies one file. It skips files in which git never looks for objects, and packs
-// in done, to which it adds.
+// verifyFile verifies the objects in one new or changed file. It skips files in which git never
+// looks for objects. It verifies a pack and its index once: done holds the paths of such packs,
+// without .idx or .pack, and verifyFile adds to it.
 func (s *store) verifyFile(ctx context.Context, name string, done map[string]bool) error {
 	now := s.files.changed[name][after]
 	if now.Mode&fs.ModeSymlink != 0 {

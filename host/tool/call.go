@@ -10,7 +10,7 @@ type Caller string
 
 const (
 	CallerAgent  Caller = "agent"  // the model, through the loop
-	CallerPerson Caller = "person" // `stockade call`
+	CallerPerson Caller = "person" // a person, for example with `stockade call`
 	CallerMCP    Caller = "mcp"    // a client of the MCP server
 )
 
@@ -28,7 +28,8 @@ type Call struct {
 // ArgsDigest returns the SHA-256 of the arguments. It binds a grant to the approved arguments.
 func (c Call) ArgsDigest() [32]byte { return sha256.Sum256(c.Args) }
 
-// Progress is a report of a running tool: its progress, a message, or output of its process.
+// Progress is a report during a call: the progress of the tool, a message of the tool or the
+// host, or output of a command.
 type Progress struct {
 	Level   string  `json:"level,omitempty"` // level of a logged message, such as "warn"; else empty
 	Message string  `json:"message,omitempty"`

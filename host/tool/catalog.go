@@ -28,16 +28,16 @@ type Module struct {
 	Origin Origin
 	Path   string // path or reference of the file, for people; empty for a built-in module
 	// Prefix begins the name of each tool in the catalog, before the module's own name of the
-	// tool, so that an added tool never takes the name of another one. Empty for a built-in
-	// module.
+	// tool, so that an added tool never takes the name of a built-in one. Empty for a module
+	// that is not added.
 	Prefix  string
 	Version string // version in its manifest; may be empty
 	// Signer is the name of the publisher whose signature over the bytes was verified, and
 	// Namespace the entry of trust.toml that lets the publisher sign this module. Both are
 	// empty if no signature was verified.
 	Signer, Namespace string
-	// AdminKnowsSigner is set if the administrator has named the signer. Otherwise only the
-	// user has, who may give any name to anybody.
+	// AdminKnowsSigner is set if Signer is a name that the administrator has given. If it is
+	// not set, a Signer has its name from the user, who can give any name to anybody.
 	AdminKnowsSigner bool
 	AllowLarge       bool                   // a person permits the module, or a function in it, to be large
 	Config           map[string]string      // default values of the manifest, by their names
@@ -57,8 +57,8 @@ func NewModule(name string, origin Origin, path string, code []byte) *Module {
 
 // Entry is a tool that can be called.
 type Entry struct {
-	// Spec is the tool's description by its module, with two changes: Capabilities are limited
-	// to those that the configuration needs and Allowed permits, and the Name of an added tool
+	// Spec is the tool's description by its module, with two changes: Capabilities are those
+	// of Requested under the configuration, limited by Allowed, and the Name of an added tool
 	// begins with the prefix of the module.
 	Spec
 	Schema *Schema // compiled Spec.Parameters
@@ -67,7 +67,7 @@ type Entry struct {
 	// Allowed holds the permissions that a person has given to the tool. Nil: none for a tool
 	// of an [OriginAdded] module; any other tool is restricted only by the policy.
 	Allowed   *Allowance
-	Requested Capabilities // all capabilities that the tool asks for, given or not
+	Requested Capabilities // all capabilities that the tool asks for, given or not, under any configuration
 }
 
 // aliases maps names that other systems give to tools with the same arguments to our names.

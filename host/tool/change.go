@@ -15,7 +15,7 @@ type ChangeKind string
 // and removed but not opened. The values are part of the documented contract of `--json`.
 const (
 	Created          ChangeKind = "created"
-	Modified         ChangeKind = "modified" // new content, or replaced by another file
+	Modified         ChangeKind = "modified" // new content or another file, maybe with a new mode
 	Removed          ChangeKind = "removed"
 	Renamed          ChangeKind = "renamed" // or moved, with all entries; the content may differ
 	DirectoryCreated ChangeKind = "directory created"
@@ -32,20 +32,21 @@ type Change struct {
 	Before *Version // nil: the file did not exist; for Renamed the version at From
 	After  *Version // nil: the file does not exist any more
 	// InRepository is set if the file may belong to a git repository in a directory of any
-	// name. git may then run the file, or a program that the file names.
+	// name. git may then run the file, or a program that the file names. It is only set if a
+	// process of a command makes the change: a tool itself is refused it.
 	InRepository bool
 }
 
 // Version is a file or directory before or after a change.
 type Version struct {
-	Size    int64       // bytes of a file; 0 for anything else
+	Size    int64       // bytes of a regular file; ignore it for anything else
 	Mode    fs.FileMode // type and permissions
-	ModTime *time.Time  // time of modification that the call has set; nil: none, and always in Before
+	ModTime *time.Time  // time of modification that the call has set; nil: not reported, and always in Before
 	Target  string      // target of a symbolic link; empty for anything else, or if it is unknown
-	// LinkCount is the number of names of the file on the host; 0 if it has only one. The
-	// names that are not changed keep the old content.
+	// LinkCount is the number of names of the file on the host, only in Before; 0 if it has
+	// only one. The names that are not changed keep the old content.
 	LinkCount uint64
-	HardLink  string // absolute path of another name of the same file; empty: none
+	HardLink  string // absolute path of another new name of the same file, only in After; empty: none
 	Encoding  string // encoding that the call gives for text that is not UTF-8; empty: none
 	// Open opens the content of a regular file. It fails after the end of the change set, and
 	// if the host has another file there by now.

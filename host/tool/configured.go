@@ -26,7 +26,8 @@ func (m *Module) EffectiveConfig(values map[string]map[string]string) map[string
 }
 
 // WithConfig returns the capabilities that a tool asks for under a configuration. It leaves
-// out secrets whose When does not fit, and adds the hosts of the URLs in HostsOf.
+// out secrets whose When does not fit, and adds the hosts of the valid URLs in HostsOf to Hosts.
+// HostsOf and each When are empty then.
 func (c Capabilities) WithConfig(config map[string]string) Capabilities {
 	if len(c.HostsOf) > 0 {
 		c.Hosts = slices.Clone(c.Hosts)

@@ -71,8 +71,8 @@ func (r LineEdit) ShiftLines(from, to *int) bool {
 const PatchPath = "path"
 
 // Unsent returns the names of the fields of a result that the model is not sent, because the
-// host itself puts their values into the next call. For an edit by line number and for a patch
-// this includes the diff, because their output shows the new lines.
+// host itself puts their values into the next call; nil for a tool without Hash. For an edit by
+// line number and for a patch this includes the diff, because their output shows the new lines.
 func (c *Content) Unsent() []string {
 	switch {
 	case c == nil || c.Hash == "":

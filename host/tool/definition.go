@@ -85,13 +85,14 @@ type Spec struct {
 	// service with such a limit.
 	PerMinute int  `json:"per_minute,omitempty"`
 	Doc       *Doc `json:"doc,omitempty"` // for people: no model and no decision uses it; may be nil
-	// Run describes the call of a module that does not list tools itself: a command, or a
-	// plugin for another host. Nil: the module lists its tools.
+	// Run describes the call of a command, or of a plugin for another host that does not list
+	// the tool itself. Nil: the module is called as its ABI says.
 	Run *Run `json:"run,omitempty"`
 }
 
 // Manifest is a module's description of itself. It comes from its "stockade-tool" custom
-// section or from its describe function, as the same JSON.
+// section or from its describe function, as the same JSON. For a module that was made for
+// another host, a person or the host has made it.
 type Manifest struct {
 	// ABI is the WIT package that the module was built for, such as "stockade:tool@0.1.0", or
 	// one of the constants for other hosts.
@@ -99,8 +100,7 @@ type Manifest struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	Tools   []Spec `json:"tools"`
-	// Config holds the default values that the module can read, by their names. For a plugin
-	// they come from its description.
+	// Config holds the default values that the module can read, by their names.
 	Config map[string]string `json:"config,omitempty"`
 	// Inferred is set if the module does not list the capabilities of its tools. They ask for
 	// everything that the imports of the module could use.

@@ -39,7 +39,7 @@ func (s SpecTexts) Fingerprint() Fingerprint {
 }
 
 // Fingerprint returns the fingerprint of all tools of a module, whatever their order is. It
-// covers their names and the configuration, too.
+// covers their names and the configuration, too, but not Content, PerMinute and Doc.
 func (m Manifest) Fingerprint() Fingerprint {
 	var lines [3][]string
 	for _, s := range m.Tools {
@@ -67,7 +67,7 @@ func SHA256(data []byte) string {
 }
 
 // canonical returns JSON with sorted keys, because the order in a manifest does not matter.
-// Text that is not JSON is returned unchanged.
+// Numbers are rounded to floats. Text that is not JSON is returned unchanged.
 func canonical(raw json.RawMessage) string {
 	var v any
 	if json.Unmarshal(raw, &v) == nil {
@@ -78,8 +78,8 @@ func canonical(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// String returns the capabilities in one line; "nothing" if there are none. Capabilities with
-// equal texts differ at most in the order of their lists.
+// String returns the capabilities in one line; "nothing" if there are none. It sorts the lists,
+// except the hosts of a secret. Names from the module are not quoted.
 func (c Capabilities) String() string {
 	var out []string
 	if c.Files != FilesNone {

@@ -82,9 +82,10 @@ func foreignNames(groups map[string]standIn) map[string]standIn {
 	return out
 }
 
-// EquivalentOf returns advice on the use of our tools for a tool of another system. tools are
-// the tools that the advice names; maybe not all are offered to the model. The advice is empty
-// if the name is not known, or if a built-in tool that it would name is not in the catalog.
+// EquivalentOf returns advice on the use of our tools for a tool of another system, or for a
+// built-in tool behind a namespace, such as functions.bash. tools are the tools that the advice
+// names; maybe not all are offered to the model. The advice is empty if the name is not known,
+// or if a built-in tool that it would name is not in the catalog.
 func (c *Catalog) EquivalentOf(name string) (how string, tools []*Entry) {
 	if len(name) > 64 {
 		return "", nil

@@ -163,7 +163,7 @@ type compiler struct {
 	root     any
 	nodes    map[uintptr]*node
 	patterns *patterns
-	depth    int // number of nested schemas so far
+	depth    int // level of the schema that is being compiled; 1: the root
 
 	before2019      bool // the draft is older than 2019-09
 	tracksEvaluated bool // some schema has unevaluatedItems or unevaluatedProperties

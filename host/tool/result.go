@@ -29,22 +29,22 @@ type Code string
 const (
 	CodeUnknownTool  Code = "UNKNOWN_TOOL"
 	CodeInvalidArgs  Code = "INVALID_ARGUMENTS"
-	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would edit a file that it has not read
-	CodeLinesMoved   Code = "LINES_MOVED"      // an earlier call of the step changed the lines that the model counts
+	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the conversation has not seen the content of the file to edit
+	CodeLinesMoved   Code = "LINES_MOVED"      // another call of the step changed or may have moved the lines
 	CodeDenied       Code = "DENIED"
 	CodeFilesChanged Code = "FILES_CHANGED"       // somebody else has changed the files that the call would change
-	CodeNotKept      Code = "CHANGES_NOT_KEPT"    // the changes of the call could not be written
+	CodeNotKept      Code = "CHANGES_NOT_KEPT"    // the call's changes could not be written, or would mislead git
 	CodeNoSpace      Code = "NO_SPACE"            // no room for the changes of the call; tools give it, too
 	CodeFailed       Code = "TOOL_FAILED"         // the tool itself reports a failure
-	CodeTrap         Code = "TOOL_TRAP"           // the guest crashed, or exited without a result
+	CodeTrap         Code = "TOOL_TRAP"           // the guest crashed, exited without a result, or made too many host calls
 	CodeFuel         Code = "TOOL_FUEL_EXHAUSTED" // the guest used up its fuel, a measure of its steps
 	CodeTimeout      Code = "TOOL_TIMEOUT"        // the call took longer than its limit of wall-clock time
 	CodeMemory       Code = "TOOL_MEMORY"         // the guest needs more memory than it may have
-	CodeCancelled    Code = "TOOL_CANCELLED"      // the caller gave up
+	CodeCancelled    Code = "TOOL_CANCELLED"      // the caller gave up; a tool can report it, too
 	CodeBadABI       Code = "TOOL_BAD_ABI"        // the guest broke the ABI, for instance lied about a length
-	CodeNotAdmitted  Code = "MODULE_REFUSED"      // the module may not run: not WebAssembly, too large, wrong imports
+	CodeNotAdmitted  Code = "MODULE_REFUSED"      // the module may not run: no WebAssembly, too large, and so on
 	CodeRateLimited  Code = "RATE_LIMITED"        // the tool may not be called so often; tools give it, too
-	CodeInterrupted  Code = "INTERRUPTED"         // the host's process ended during the call
+	CodeInterrupted  Code = "INTERRUPTED"         // no result was recorded, mostly because the host's process ended
 	CodeLimitReached Code = "LIMIT_REACHED"       // not run: the model made too many calls in one reply
 	CodeHost         Code = "HOST_FAULT"          // the host itself is at fault
 
@@ -113,7 +113,8 @@ type Result struct {
 	// RawOutput is the output of a command as written, for the log; empty: as in Output.
 	RawOutput string
 	// Repeats is the number of steps of this turn, this one included, in which the model's
-	// same call had the same result, and no other result between; 0: not counted.
+	// same call had the same result in the same state of the files, and no other result
+	// between; 0: not counted.
 	Repeats      int
 	Usage        Usage
 	LimitMessage string // tells the model that the loop stops at a limit; empty: the loop goes on
@@ -302,7 +303,8 @@ func Marshal(v any) json.RawMessage {
 	return bytes.TrimSpace(buf.Bytes())
 }
 
-// Summary returns the result in one line, for people.
+// Summary describes the result in short, for people. The message of a failure may have several
+// lines.
 func (r Result) Summary() string {
 	if r.Err != nil {
 		return fmt.Sprintf("failed (%s): %s", r.Err.Code, r.Err.Error())
@@ -317,8 +319,9 @@ func (r Result) Summary() string {
 // Shorten returns an output, which is UTF-8, cut to about limit bytes if it is longer. A
 // string field "output" keeps its beginning and its end, with a line between them that counts
 // the bytes left out. So does a string field "stderr" beside it, in a quarter of limit. An
-// output without such a field, or whose other fields leave no room, becomes text and is cut as
-// a whole. A cut output has at most limit*9/8 bytes, or [minShortened] bytes if that is more.
+// output without "output", or whose other fields leave no room, becomes text and is cut as a
+// whole. A cut output gets the field "truncated", and has at most limit*9/8 bytes, or
+// [minShortened] bytes if that is more.
 func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	if len(output) <= limit {
 		return output

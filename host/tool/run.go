@@ -105,7 +105,7 @@ func (r *Run) UsesArgument(name string) bool {
 	})
 }
 
-// piece is a part of a template: the name of an argument, or literal text.
+// piece is a part of a template: a name in braces (an argument, args or cwd), or literal text.
 type piece struct{ name, text string }
 
 func parseTemplate(text string) (pieces []piece, _ error) {

@@ -102,7 +102,7 @@ func (s *Schema) Properties() []string {
 }
 
 // AllowsUnlisted reports whether the schema may accept arguments that it does not list: it
-// returns false for "additionalProperties": false.
+// returns false for "additionalProperties": false, whatever "patternProperties" allows.
 func (s *Schema) AllowsUnlisted() bool {
 	c, err := s.compiled()
 	return err != nil || c.root.additionalProps == nil || !c.root.additionalProps.never
@@ -221,7 +221,7 @@ func plainNumbers(v any) (any, error) {
 }
 
 // CheckJSON returns an error unless data is exactly one JSON value that repeats no key within
-// an object, has at most maxArgsDepth levels and at most 2*maxArgsValues tokens: keys, values
+// an object, has at most maxArgsDepth levels and fewer than 2*maxArgsValues tokens: keys, values
 // without parts, and brackets. It does not recurse.
 //
 // Duplicate keys are refused because two parsers may pick different ones: the policy would

@@ -23,11 +23,11 @@ const (
 // hosts.
 type Secret struct {
 	Name string `json:"name"` // see [ValidSecretName]
-	// Hosts lists the hosts that may receive the secret, in the form of [NormalHost]. Empty:
-	// the hosts that the person bound it to.
+	// Hosts lists the hosts that may receive the secret, in the form of [NormalHost]; if the
+	// person bound it to hosts, too, only those in both lists. Empty: those of the person.
 	Hosts []string `json:"hosts,omitempty"`
-	// Header is the only header that may carry the secret. Empty: the header that the person
-	// named, or else Authorization.
+	// Header is the only header that may carry the secret; if the person named another one,
+	// none may. Empty: the header that the person named, or else Authorization.
 	Header string `json:"header,omitempty"`
 	// When, as NAME=VALUE, limits the request to configurations in which NAME of
 	// Manifest.Config is VALUE, see [Capabilities.WithConfig]. Empty: always.
@@ -49,7 +49,7 @@ func (s Secret) String() string {
 	return text
 }
 
-// SecretNames returns the sorted names.
+// SecretNames returns the sorted names of secrets.
 func SecretNames(secrets []Secret) []string {
 	names := make([]string, len(secrets))
 	for i, s := range secrets {

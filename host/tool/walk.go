@@ -85,8 +85,9 @@ func (l *evaluated) item(i int) {
 // overFault is returned when the walk has ended without an answer; nobody reads its text.
 var overFault = &fault{words: func(string) string { return "" }}
 
-// check returns nil if the value fits the schema. Then it adds the properties and items that
-// the schema has evaluated to outer, which may be nil. depth is the number of schemas above.
+// check returns nil if the value fits the schema; if w.err is set, its result means nothing. If
+// the value fits, it adds the properties and items that the schema has evaluated to outer, which
+// may be nil. depth is the number of schemas above.
 func (w *walk) check(n *node, value any, at *argPath, depth int, outer *evaluated) *fault {
 	if depth > maxDepth {
 		w.effortLeft = 0
