@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -239,7 +240,8 @@ func (b *mountScan) name(file string) string {
 	if rel, err := filepath.Rel(b.dir, file); err == nil && filepath.IsLocal(rel) {
 		file = rel
 	}
-	return strings.Trim(fmt.Sprintf("%q", file), `"`)
+	quoted := strconv.Quote(file)
+	return quoted[1 : len(quoted)-1]
 }
 
 func (b *mountScan) list(files []string) string {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -78,30 +79,47 @@ func canonical(raw json.RawMessage) string {
 	return string(raw)
 }
 
+// asWords returns the names in order, separated by commas.
+func asWords(names []string) string {
+	var out []string
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		out = append(out, asWord(name))
+	}
+	return strings.Join(out, ",")
+}
+
+// asWord returns a name, in quotes if it has blanks, commas or quotes.
+func asWord(name string) string {
+	if strings.ContainsAny(name, " \t\r\n,\"") {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
 // String returns the capabilities in one line; "nothing" if there are none. It sorts the lists,
-// except the hosts of a secret. Names from the module are not quoted.
+// except the hosts of a secret. Names that could be taken for several words are quoted.
 func (c Capabilities) String() string {
 	var out []string
 	if c.Files != FilesNone {
 		out = append(out, fmt.Sprintf("files=%s", c.Files))
 	}
 	if c.Exec != "" {
-		out = append(out, fmt.Sprintf("exec=%s", c.Exec))
+		out = append(out, "exec="+asWord(c.Exec))
 	}
 	if c.ExecTimeout != "" {
-		out = append(out, fmt.Sprintf("exec_timeout=%s", c.ExecTimeout))
+		out = append(out, "exec_timeout="+asWord(c.ExecTimeout))
 	}
 	if c.ExecNetwork != "" {
-		out = append(out, fmt.Sprintf("exec_network=%s", c.ExecNetwork))
+		out = append(out, "exec_network="+asWord(c.ExecNetwork))
 	}
 	if c.Network != NetworkNone {
 		out = append(out, fmt.Sprintf("network=%s", c.Network))
 	}
 	if len(c.Hosts) > 0 {
-		out = append(out, "hosts="+strings.Join(slices.Sorted(slices.Values(c.Hosts)), ","))
+		out = append(out, "hosts="+asWords(c.Hosts))
 	}
 	if len(c.HostsOf) > 0 {
-		out = append(out, "hosts_of="+strings.Join(slices.Sorted(slices.Values(c.HostsOf)), ","))
+		out = append(out, "hosts_of="+asWords(c.HostsOf))
 	}
 	if c.Store {
 		out = append(out, "store")

@@ -5,6 +5,19 @@ import (
 	"testing"
 )
 
+// A name that a module gives to an argument does not read like another request.
+func TestARequestIsNotWrittenLikeAnother(t *testing.T) {
+	for _, two := range [][2]Capabilities{
+		{{Exec: "cmd network=http"}, {Exec: "cmd", Network: NetworkHTTP}},
+		{{Exec: "a", ExecTimeout: "b exec_network=c"}, {Exec: "a", ExecTimeout: "b", ExecNetwork: "c"}},
+		{{HostsOf: []string{"a,b"}}, {HostsOf: []string{"a", "b"}}},
+	} {
+		if a, b := two[0].String(), two[1].String(); a == b {
+			t.Errorf("both are %q", a)
+		}
+	}
+}
+
 // TestAFingerprintCoversHowAToolIsRun checks that an approved tool cannot be run in another
 // way, and that a tool without a Run keeps its earlier fingerprint.
 func TestAFingerprintCoversHowAToolIsRun(t *testing.T) {
