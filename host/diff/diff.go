@@ -83,7 +83,7 @@ func DetectRenames(ctx context.Context, changes []tool.Change) []tool.Change {
 	return joinSimilar(ctx, removeAt(out, took))
 }
 
-// maxSimilar limits the removed and the new files of joinSimilar, which joins none beyond it.
+// maxSimilar limits both the removed and the new files of joinSimilar; with more it joins none.
 const maxSimilar = 10
 
 // joinSimilar joins the removal and the creation of similar texts into renames, as
