@@ -105,8 +105,8 @@ type Unshown struct {
 	err        error // error of reading, if reason is unreadable
 }
 
-// ShowsAll reports whether a person can see everything that is new. If it is false, a
-// [SummaryLine] has NotShown set, and an answer holds for this call only.
+// ShowsAll reports whether a person can see everything that is new; it is true for nil. If it
+// is false, a [SummaryLine] has NotShown set, and an answer holds for this call only.
 func (s *Set) ShowsAll() bool {
 	return s == nil || !slices.ContainsFunc(s.SummaryLines(1), func(t SummaryLine) bool { return t.NotShown })
 }

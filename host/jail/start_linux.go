@@ -187,7 +187,8 @@ func (h *helper) mountsUnchanged() bool {
 var noRoutes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^Ip:( \d+){11} [1-9]|^Ip6OutNoRoutes\s+[1-9]`) })
 
 // triedNetwork reports whether a command tried to reach another host: it connected to an
-// address without a route, or it was Go, whose environment tells it not to try.
+// address without a route, or it was Go, whose environment tells it not to try. Without
+// namespaces that is not known, and the result false.
 func (h *helper) triedNetwork(ended *services.CommandResult) bool {
 	return slices.ContainsFunc(h.routes, func(f *os.File) bool {
 		text, _ := io.ReadAll(f)
