@@ -148,8 +148,8 @@ func (s *Set) Close() {
 
 // New groups changes for people. Paths below dir are shown relative to dir. care returns
 // [CareSpecial], [CareRunByGit] or else [CarePlain] for a change; it may be nil. dirs are the
-// results of [git.Check] for the changes. Nothing is read after the end of ctx, except by
-// methods, which can read contents until [Set.Close].
+// results of [git.Check] for the changes. New stops reading soon after the end of ctx; methods
+// can read contents until [Set.Close].
 func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := group(ctx, changes, dir, care, dirs...)
 	s.readContents(ctx)

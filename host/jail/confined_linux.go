@@ -189,7 +189,7 @@ func (p *plan) environment(w wire.World, dir string) []string {
 
 // releaseLayers releases the layers of a command that has ended; nil: it has none. keep
 // reports whether files that it has written to caches may be kept. If they may, and set is not
-// nil, the decision about the set also decides about them, later.
+// nil, that waits: set.KeepCaches keeps them, or they are lost when the set ends before.
 func (j *Jail) releaseLayers(h *layerSet, set *stage.Set, keep bool) {
 	if h == nil {
 		return

@@ -250,7 +250,7 @@ func (s streams) collect(ended *services.CommandResult) {
 
 func denied(err error) error { return &services.Error{Kind: services.Denied, Err: err} }
 
-// checkUnchanged returns an error if the tier of this machine is lower than at the decision,
+// checkUnchanged returns an error if the tier of this machine is lower than that of the terms,
 // or if the working directory is missing, is no directory, or has links in its path.
 func (j *Jail) checkUnchanged(terms policy.Exec, cmd services.Command) error {
 	if t := j.Tiers().Tier; t < terms.Tier {
