@@ -38,7 +38,7 @@ func spend(left *int64, n int64) bool {
 // DetectRenames replaces the removal of a file and the creation of another one by one rename
 // if both have the same content. If few small ones remain, it also joins texts in which more
 // than half of the bytes are in equal lines. Empty files, new hard links, and files beyond a
-// limit stay two changes. It reads nothing after the end of ctx.
+// limit stay two changes. It stops reading soon after the end of ctx.
 func DetectRenames(ctx context.Context, changes []tool.Change) []tool.Change {
 	gone := map[int64][]int{} // by size
 	movers := 0
@@ -83,7 +83,7 @@ func DetectRenames(ctx context.Context, changes []tool.Change) []tool.Change {
 	return joinSimilar(ctx, removeAt(out, took))
 }
 
-// maxSimilar limits the removed and the new files of joinSimilar, which joins none beyond it.
+// maxSimilar limits both the removed and the new files of joinSimilar; with more it joins none.
 const maxSimilar = 10
 
 // joinSimilar joins the removal and the creation of similar texts into renames, as

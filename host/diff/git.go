@@ -130,7 +130,8 @@ func (r *repository) collectFacts(ctx context.Context) (rest []tool.Change) {
 // maxRefs limits the references of a git directory with a fact each; the others share one.
 const maxRefs = 50
 
-// addDirFacts adds the facts that git.Check has found about one git directory.
+// addDirFacts adds the facts that git.Check has found about one git directory, and adds
+// mismatches to held.
 func (r *repository) addDirFacts(d *git.Dir) {
 	_, in, _ := cutRepository(d.Path)
 	say := func(loss loss, parts ...any) { r.say(in, loss, parts...) }
@@ -275,9 +276,10 @@ var logLine = sync.OnceValue(func() *regexp.Regexp {
 // maxLog limits the bytes of a reflog that is read; the change of a larger one is an entry.
 const maxLog = 16 << 20
 
-// lostLines counts the lines that a reflog has lost. ok is false if it has lines that git does
-// not write, or if new lines are not all after the old ones. Lines are compared without their
-// first id, which changes when the line before is removed.
+// lostLines counts the lines that a reflog has lost. ok is false if it cannot be read, see
+// maxLog, has lines that git does not write, or has new lines that are not all after the old
+// ones. Lines are compared without their first id, which changes when the line before is
+// removed.
 func lostLines(before, after *tool.Version) (lost int, ok bool) {
 	stood := map[string][]int{} // the positions of each line, by its text without the first id
 	if before != nil {
@@ -400,8 +402,10 @@ const maxSteps = 50
 // plainSteps are the commands of a rebase that do no more than take over commits.
 var plainSteps = []string{"pick", "p", "reword", "r", "edit", "e", "squash", "s", "fixup", "f", "drop", "d"}
 
-// nextSteps lists the remaining steps of an operation. Steps that do more than take over
-// commits come first, so that they are shown and not only counted.
+// nextSteps returns the words that follow the name of a stopped operation: the steps with which
+// it would go on, that it was in its last step, or that its steps cannot be read. v is the file
+// with the steps. Steps that do more than take over commits come first, so that they are shown
+// and not only counted.
 func nextSteps(v *tool.Version) (parts []any) {
 	var others, plain []string
 	data, err := load(v, maxText)

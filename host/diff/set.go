@@ -46,7 +46,7 @@ type Care uint8
 const (
 	CarePlain      Care = iota // there is no reason
 	CareMoved                  // the file comes from another directory
-	CareExposed                // the file becomes writable by anybody, or runs as another user or group
+	CareExposed                // it becomes writable by anybody, or the file runs as another user or group
 	CareExecutable             // the file becomes executable
 	CareSpecial                // the path is on the list of paths that need care
 	CareRemoved                // the file or directory is removed
@@ -59,8 +59,8 @@ type Form uint8
 
 const (
 	FormSingle  Form = iota // one change, or a file that git holds
-	FormTree                // a new or removed directory with all its entries
-	FormSameDir             // files of one kind in one directory
+	FormTree                // a new or removed directory with all below it that has no other care
+	FormSameDir             // changes of one kind, of files in one directory
 	FormSeveral             // changes of one care in the directories of Places
 )
 
@@ -105,8 +105,8 @@ type Unshown struct {
 	err        error // error of reading, if reason is unreadable
 }
 
-// ShowsAll reports whether a person can see everything that is new. If it is false, a
-// [SummaryLine] has NotShown set, and an answer holds for this call only.
+// ShowsAll reports whether a person can see everything that is new; it is true for nil. If it
+// is false, a [SummaryLine] has NotShown set, and an answer holds for this call only.
 func (s *Set) ShowsAll() bool {
 	return s == nil || !slices.ContainsFunc(s.SummaryLines(1), func(t SummaryLine) bool { return t.NotShown })
 }
@@ -148,8 +148,8 @@ func (s *Set) Close() {
 
 // New groups changes for people. Paths below dir are shown relative to dir. care returns
 // [CareSpecial], [CareRunByGit] or else [CarePlain] for a change; it may be nil. dirs are the
-// results of [git.Check] for the changes. Nothing is read after the end of ctx, except by
-// methods, which can read contents until [Set.Close].
+// results of [git.Check] for the changes. New stops reading soon after the end of ctx; methods
+// can read contents until [Set.Close].
 func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := group(ctx, changes, dir, care, dirs...)
 	s.readContents(ctx)
@@ -184,7 +184,6 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 	return s
 }
 
-// single returns an entry for the change with an index.
 func (s *Set) single(i int) Entry {
 	e := Entry{Change: s.all[i], Files: 1, Members: []int{i}}
 	if held := i - len(s.Changes); held >= 0 {
@@ -310,7 +309,6 @@ func joinSiblings(all []Entry) []Entry {
 	return short
 }
 
-// add adds the change with the index i to an entry.
 func (e *Entry) add(c tool.Change, i int) {
 	e.Members = append(e.Members, i)
 	v := cmp.Or(c.After, c.Before)
@@ -492,7 +490,7 @@ func SizeOf(c tool.Change) (n int64) {
 // Limits of the contents that are read; the others are in Unshown.
 const (
 	maxShown = 64 << 20 // bytes of all contents
-	maxRead  = 10_000   // number of contents
+	maxRead  = 10_000   // number of changes
 )
 
 // readContents reads all contents that can be shown. It sets Unshown and the digest.
@@ -606,9 +604,9 @@ func (s *Set) HidesSecrets() bool {
 
 // Unified returns at most 64 KiB of the change of one text file in unified format, and the
 // numbers of all added and removed lines. dir is as in [New]. The text is empty if the file is
-// not text, or has more than 128 KiB before or after; then the numbers are 0. It is also empty
-// if secret reports true for either version: a diff may show some lines of a longer secret,
-// which nobody could detect there.
+// not text, cannot be read, or has more than 128 KiB before or after; then the numbers are 0. It
+// is also empty if secret reports true for either version: a diff may show some lines of a
+// longer secret, which nobody could detect there.
 func Unified(c tool.Change, dir string, secret func(text []byte) bool) (text string, added, removed int) {
 	before, after, err := readBoth(c, maxText)
 	if err != nil {

@@ -292,7 +292,6 @@ func redactLines(text string, hide func(string) string) []string {
 	return raw
 }
 
-// readBoth reads both contents of a change; errors are those of read.
 func readBoth(c tool.Change, limit int64) (before, after content, err error) {
 	if before, _, err = read(c.Before, limit); err == nil {
 		after, _, err = read(c.After, limit)

@@ -100,8 +100,8 @@ func (s *Set) summaryLines(limit int, all bool) []SummaryLine {
 // maxLosses limits the losses of a repository with a line each; the others share its last line.
 const maxLosses = 8
 
-// repositoryLines returns the lines about one repository: first unknown losses, then known
-// ones, then the rest. If all is set, nothing is shortened.
+// repositoryLines returns the lines about one repository: first what was not examined, so that
+// something may be lost, then what is lost, then the rest. If all is set, nothing is shortened.
 func (s *Set) repositoryLines(r *repository, all bool) []SummaryLine {
 	begin := "git: "
 	if name := s.name(r.root); name != "." {
@@ -250,8 +250,8 @@ func (s *Set) placeWords(places []Place) string {
 	return strings.Join(in, ", ")
 }
 
-// describeFile returns the name of the file of a change, followed by its link target, other
-// names, size, mode and time.
+// describeFile returns the name of the file of a change, followed by its old name, link target,
+// other names, size, mode and time, each only if the change is about it.
 func (s *Set) describeFile(c tool.Change) string {
 	words := s.name(c.Path)
 	if c.Kind == tool.Renamed {
@@ -336,7 +336,8 @@ func (h Hunk) unified(out *strings.Builder) {
 var hunkStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`) })
 
 // ParseUnified splits a text of [Unified] into lines, without the headers of file and hunks. Op
-// is 0 for lines that are not of a file: notes, NoEnd, and the end of a diff that was cut.
+// is 0 for lines that are not of a file: notes, NoEnd, and the line that stands for the end of
+// a diff that was cut.
 func ParseUnified(unified string) (lines []Line) {
 	was, is := 0, 0
 	for text := range strings.SplitSeq(strings.TrimRight(unified, "\n"), "\n") {
@@ -386,7 +387,7 @@ func (s *Set) redact(text string) string {
 	return s.hide(text)
 }
 
-// name returns a path, relative to the directory of the set if it is below, as one word.
+// name returns a path without secrets, relative to s.Dir if it is below, as one word.
 func (s *Set) name(path string) string {
 	path = s.redact(path)
 	if rel, err := filepath.Rel(s.Dir, path); err == nil && filepath.IsLocal(rel) {
@@ -417,8 +418,8 @@ func clip(s string) string {
 }
 
 // sizeAndMode returns the size of a new or removed file, or both sizes if the size changes, and
-// the mode in these cases: the mode changes, a new file is executable, anybody may write to a
-// new file, or a new directory is not 0755.
+// the mode in these cases: the mode changes, a new file is executable or has any of
+// bitsForOthers, or a new directory is not 0755.
 func sizeAndMode(c tool.Change) string {
 	s := ""
 	switch before, after := c.Before, c.After; {

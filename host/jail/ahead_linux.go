@@ -37,16 +37,16 @@ func (n *spareHelper) fits(p plan) bool {
 		!slices.ContainsFunc(n.helper.stageLayers, func(l *stage.Layer) bool { return !l.Current() })
 }
 
-// fileIDs returns the plan's fileIDs, of binds as the helper has opened them, if it has a new
-// root. Since the plan was made, a name may lead to another file. While the helper holds the
-// files open, no other file gets their inode numbers.
+// fileIDs returns the plan's fileIDs. With a new root, those of binds are of the files that
+// the helper has opened: since the plan was made, a name may lead to another file. While the
+// helper holds the files open, no other file gets their inode numbers.
 func (n *spareHelper) fileIDs() [][2]uint64 {
 	out := slices.Clone(n.plan.fileIDs)
 	copy(out, n.helper.ready.Found)
 	return out
 }
 
-// takeHelper returns the spare helper if it fits the plan, or a new helper.
+// takeHelper returns the spare helper if it fits the plan. Otherwise it starts a helper.
 func (j *Jail) takeHelper(ctx context.Context, p plan) (*helper, error) {
 	select {
 	case j.startSem <- struct{}{}: // if a helper is being started, wait for it
@@ -119,8 +119,8 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	return h, nil
 }
 
-// noteLayers adds a note to the result for each layer that could not be mounted, and sets
-// direct.
+// noteLayers adds a note to the helper for each layer that could not be mounted, and sets
+// direct of all layers.
 func (h *helper) noteLayers() {
 	if h.layers == nil {
 		return

@@ -48,7 +48,7 @@ const unapprovedGroup = "unasked"
 // of the group. If not, the command sees the files of the group, and its own files are lost
 // when it ends. Each group has layers of its own.
 //
-// So nothing passes from a command to a command with more rights, neither into what it
+// So nothing passes from an unprivileged command to a privileged one, neither into what it
 // compiles nor into what it runs.
 func (c layerContent) group(e policy.Exec) (with string, adds bool) {
 	switch {
@@ -70,7 +70,8 @@ type layer struct {
 	mustBeWritable bool   // the layer is useless to a command that cannot change the files
 }
 
-// key returns the path of the layer relative to its store: GROUP/NAME.
+// key returns GROUP/NAME: the path of the layer relative to its store, without the .alone that
+// it ends with while the user does not have the directory.
 func (s layer) key() string { return filepath.Join(s.group, filepath.Base(s.path)) }
 
 // caches lists the known caches, in the order of their directories in PATH. Logs in ~/.npm
@@ -97,8 +98,9 @@ var caches = []cache{
 	},
 }
 
-// addCaches adds the user's caches and toolchains to a plan. It skips directories that
-// overlap with a mount of the grant or with a masked path.
+// addCaches adds the caches of Options.Caches, with their toolchains, to a plan. It adds none
+// if the command runs as another user, or has its home elsewhere in a new root. It skips
+// directories that overlap with a mount of the grant or a masked path, or are behind a link.
 func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 	w, home := &p.world, p.home
 	if w.UID != os.Getuid() || w.NewRoot && w.Home != home {

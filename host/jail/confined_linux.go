@@ -106,8 +106,9 @@ func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy
 }
 
 // run runs the command c in the helper's world, and returns when all of its processes have
-// ended. The caller has to kill the helper afterwards. serve serves the socket through which
-// the command reaches hosts; it is called only if the world has a network.
+// ended. When ctx ends they are killed, which is no error. The caller has to kill the helper
+// afterwards. serve serves the socket through which the command reaches hosts; it is called
+// only if the world has a network.
 func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (services.CommandResult, error) {
 	var copying sync.WaitGroup
 	defer copying.Wait()
@@ -188,7 +189,7 @@ func (p *plan) environment(w wire.World, dir string) []string {
 
 // releaseLayers releases the layers of a command that has ended; nil: it has none. keep
 // reports whether files that it has written to caches may be kept. If they may, and set is not
-// nil, the decision about the set also decides about them, later.
+// nil, that waits: set.KeepCaches keeps them, or they are lost when the set ends before.
 func (j *Jail) releaseLayers(h *layerSet, set *stage.Set, keep bool) {
 	if h == nil {
 		return
@@ -209,7 +210,7 @@ func (j *Jail) releaseLayers(h *layerSet, set *stage.Set, keep bool) {
 type plan struct {
 	world          wire.World
 	mounts         []policy.Mount
-	masked         []string // paths below the mounts that the policy hides from the command
+	masked         []string // paths below the binds that the policy hides from the command
 	readOnlyMounts []string // read-only mounts inside of writable ones; empty with a new root
 
 	home     string            // home of the user, without links; "": unknown
@@ -219,8 +220,8 @@ type plan struct {
 	path     string            // value of PATH
 	env      []string          // further variables, NAME=VALUE
 	notes    []string          // notes for the result of the command
-	// fileIDs holds device and inode at each bind and below each layer. A spare helper has
-	// mounted these files; meanwhile a name may lead to another file.
+	// fileIDs holds device and inode at each bind and below each layer; zeros: no file. A
+	// spare helper has mounted these files; meanwhile a name may lead to another file.
 	fileIDs [][2]uint64
 	// area holds the command's uncommitted changes; nil: the command does not run on a stage.
 	area *stage.Area
@@ -332,7 +333,8 @@ func (p *plan) mount(k mechanism, terms policy.Exec, dir string) (workspace stri
 
 // placePrivateDirs chooses paths for the command's own home and temporary directory. With the
 // same path as the user's home, programs find caches in their usual places. But the place must
-// not be in a directory that the command sees.
+// not be in a directory that the command sees. Without a new root it chooses only the
+// directory in which the helper makes both.
 func (p *plan) placePrivateDirs() error {
 	w := &p.world
 	shown := func(name string) bool {

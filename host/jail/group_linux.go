@@ -26,10 +26,10 @@ func reap(c *exec.Cmd) error {
 	return c.Wait()
 }
 
-// killSession kills the processes of a session outside of its first group: the jobs of a
-// shell with job control, and processes of timeout(1). It repeats the search until it finds
-// none, because a process can fork meanwhile. The number of rounds is limited for processes
-// that fork too fast.
+// killSession kills the processes of a session, except for its leader, which has ended: the
+// jobs of a shell with job control, and processes of timeout(1). It repeats the search until
+// it finds none, because a process can fork meanwhile. The number of rounds is limited for
+// processes that fork too fast.
 func killSession(sid int) {
 	for range 64 {
 		found := false
@@ -47,8 +47,8 @@ func killSession(sid int) {
 	}
 }
 
-// killIf kills the process pid if still returns true, and reports whether it did. While still
-// runs, no other process can get the number pid.
+// killIf kills the process pid if still returns true, and reports whether it did. If the
+// process ends meanwhile and another process gets its number, none is killed.
 func killIf(pid int, still func() bool) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

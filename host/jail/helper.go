@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	helperOutput = 16 << 10 // bytes of each stream that the result has; the middle of more is cut
-	// helperMark is the only variable in a helper's environment. It keeps a program that does
-	// not know the arguments of a helper from starting further helpers without end.
+	helperOutput = 16 << 10 // bytes of each output stream in the result of RunHelper; of more the middle is cut
+	// helperMark is the only variable in the environment of RunHelper's process. It keeps a
+	// program that does not know the arguments of a helper from starting helpers without end.
 	helperMark = "STOCKADE_HELPER"
 )
 

@@ -39,7 +39,8 @@ func (p *plan) isMounted(name string) bool {
 // closeHistories hides the objects of repositories from the command. This concerns
 // repositories whose files include a path that the policy hides, and repositories whose
 // history may hold secrets, unless an answer or a rule lets commands read it. The error is a
-// [policy.HistoryError] if a history has to be examined first, or a person has to be asked.
+// [policy.HistoryError] if a history has to be examined first, or a person has to be asked. It
+// is another one if a path that the policy hides is in a history, and the tier cannot hide it.
 func (p *plan) closeHistories(b *mountScan, terms policy.Exec, known *githistory.Store, c *wire.Command) error {
 	found := b.snapshot.Repositories
 	for _, m := range p.mounts { // likely repositories, in case the scan was not complete
@@ -89,7 +90,8 @@ func (p *plan) closeHistories(b *mountScan, terms policy.Exec, known *githistory
 	return nil
 }
 
-// judgeHistory decides whether commands may read a history that may hold secrets. Tier 1 does
+// judgeHistory decides whether commands may read a history that may hold secrets. If not, it
+// adds the repository to b.closed, or to ask if that is still to be found out. Tier 1 does
 // not hide such files anyway: there a person is asked about each command, and the question
 // says so.
 func (b *mountScan) judgeHistory(repository string, terms policy.Exec, known *githistory.Store, ask *policy.HistoryError) {
@@ -154,8 +156,8 @@ func (p *plan) addGitElsewhereHint(dir string, ended *services.CommandResult) {
 }
 
 // addHistoryHints adds notes about repositories whose contents were hidden from the command,
-// and how to show them. After a successful command it skips repositories that an earlier
-// result has named.
+// and how a rule can show those that the policy does not hide. After a successful command it
+// skips repositories that an earlier result has named.
 func (j *Jail) addHistoryHints(b *mountScan, ended *services.CommandResult) {
 	for _, h := range b.closed {
 		if _, mentioned := j.mentioned.LoadOrStore(h.repository, true); mentioned && ended.Code != nil && *ended.Code == 0 {

@@ -38,8 +38,9 @@ func gitConfig(home string) string {
 	return out.String()
 }
 
-// readIdentity adds the identity settings of a git configuration to values. It understands
-// less than git: one line is one value, without escapes.
+// readIdentity adds the settings of identityKeys in the text of a git configuration to values.
+// It understands less than git: a value is one line. It leaves out a value with a backslash,
+// an inner quote, a comment or a control character, and one of more than maxIdentity bytes.
 func readIdentity(text string, values map[string]string) {
 	section := ""
 	for line := range strings.Lines(text) {

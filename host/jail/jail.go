@@ -77,7 +77,7 @@ type Options struct {
 	Proxy Proxy // serves confined commands that were granted hosts; nil: they are denied
 
 	// For tests.
-	maxTier policy.Tier       // highest tier that is tried
+	maxTier policy.Tier       // highest tier that is tried; 0: policy.MaxTier
 	noRoot  bool              // no command gets a root directory of its own
 	change  func(*wire.World) // called with the planned world of each command; nil: not called
 }
@@ -250,7 +250,7 @@ func (s streams) collect(ended *services.CommandResult) {
 
 func denied(err error) error { return &services.Error{Kind: services.Denied, Err: err} }
 
-// checkUnchanged returns an error if the tier of this machine is lower than at the decision,
+// checkUnchanged returns an error if the tier of this machine is lower than that of the terms,
 // or if the working directory is missing, is no directory, or has links in its path.
 func (j *Jail) checkUnchanged(terms policy.Exec, cmd services.Command) error {
 	if t := j.Tiers().Tier; t < terms.Tier {
@@ -268,7 +268,6 @@ func (j *Jail) checkUnchanged(terms policy.Exec, cmd services.Command) error {
 	return nil
 }
 
-// runUnconfined runs a command with the user's own rights.
 func (j *Jail) runUnconfined(ctx context.Context, program string, cmd services.Command, out streams) (services.CommandResult, error) {
 	scratch, err := os.MkdirTemp("", "stockade-exec-")
 	if err != nil {
@@ -311,7 +310,8 @@ func endOf(p *os.ProcessState) services.CommandResult {
 }
 
 // runGroup starts a process in a new group and waits for its end. Then it kills the rest of
-// the group. When the context of the process ends, it kills the whole group.
+// the group. When the context of the process ends, it kills the whole group. A failure of the
+// process is no error.
 func runGroup(c *exec.Cmd) error {
 	// On Linux the process dies with the thread that started it, so the thread stays until
 	// the process has ended.

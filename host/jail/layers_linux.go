@@ -53,7 +53,7 @@ type commandLayer struct {
 	wire.Layer
 	storedDir   string  // directory of earlier commands' files in the store
 	initialSize diskUse // recorded size of storedDir when the command began
-	// direct: no overlay could be mounted over storedDir, so the command writes to it.
+	// direct: no overlay could be mounted, and the command writes to storedDir itself.
 	direct bool
 }
 
@@ -149,8 +149,8 @@ func (h *layerSet) fit() error {
 	return err
 }
 
-// updateLimits sets totalSize, layerLimit and totalLimit. Limits are lower if the disk is
-// nearly full.
+// updateLimits sets totalSize, layerLimit and totalLimit. If the disk has too little free
+// space for them, the limits are lower, see layerQuota.
 func (h *layerSet) updateLimits() {
 	h.totalSize = diskUse{}
 	stores, _ := rootedfs.Glob(h.parent(), "*/sizes")
@@ -280,8 +280,9 @@ func (h *layerSet) discardCommandDirs(store string) {
 	}
 }
 
-// merge moves the content of an overlay's upper directory into its lower directory, which then
-// holds the files that the overlay showed. Nobody else changes the directories meanwhile.
+// merge moves the content of an overlay's upper directory into lower, the directory below it,
+// with the marks for removed files: lower then does what both did. Nobody else changes the
+// directories meanwhile.
 func (h *layerSet) merge(upper, lower string) error {
 	if err := os.Chmod(upper, 0o700); err != nil {
 		return err
@@ -327,7 +328,7 @@ func opaque(dir string) bool {
 
 // sweep removes directories of ended commands, and stores that were unused for maxUnusedAge.
 // While all layers together are larger than room, it also removes the stores that were unused
-// longest. It skips stores that a process uses.
+// longest. It skips stores that are locked.
 func (h *layerSet) sweep(room diskUse) {
 	rootedfs.Sweep(h.parent())
 	used := func(lock string) (at time.Time) {
@@ -354,7 +355,7 @@ func (h *layerSet) sweep(room diskUse) {
 }
 
 // lockStore takes a shared lock of a store, which lasts until it is unlocked or the process
-// ends. If no other process holds the store, it calls prepare first, which does not take long.
+// ends. If nobody else holds the store, it calls prepare first, which does not take long.
 func lockStore(store string, prepare func() error) (*flock.Flock, error) {
 	for {
 		l := flock.New(store + ".lock")
@@ -394,7 +395,6 @@ func sizesOf(store string) sizes {
 	return out
 }
 
-// recount replaces the sizes by newly measured ones.
 func (s sizes) recount(store string) {
 	clear(s)
 	dirs, _ := rootedfs.Glob(store, "*/*")

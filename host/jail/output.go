@@ -13,7 +13,7 @@ import (
 type outputBuffer struct {
 	*headTail
 	screen     *visible.Screen // writes to clean; nil: no screen
-	clean      *redact.Writer  // writes to screenText, because the screen can join the parts of a secret
+	clean      *redact.Writer  // removes secrets, whose parts the screen can join; writes to screenText
 	screenText *headTail       // the text that a terminal shows
 }
 

@@ -51,8 +51,8 @@ func freeSpace(dir string) diskUse {
 	return diskUse{int64(sys.Bavail) * sys.Bsize, int64(sys.Ffree)}
 }
 
-// measure returns the size of all files in a directory. It is an error if a file cannot be
-// counted, because a command could hide files there.
+// measure returns the size of all files below a directory. It is an error if a file cannot be
+// counted, because a command could hide files there. A file that is gone counts as nothing.
 func measure(dir string) (n diskUse, err error) {
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && name != dir {

@@ -24,8 +24,9 @@ import (
 // maxNamed limits the files that a note names; further files are only counted.
 const maxNamed = 5
 
-// scanBudget limits the scan of a workspace; tests lower it. thoroughBudget limits it if the
-// policy hides a path, which any repository could have in its history.
+// scanBudget limits the scan of a workspace, by default to the defaults of walk.Budget; tests
+// lower it. thoroughBudget limits the scan if the policy hides a path in a mount, which any
+// repository could have in its history.
 var scanBudget, thoroughBudget = walk.Budget{}, walk.Budget{Names: 2_000_000, Time: 30 * time.Second}
 
 // mountScan holds the findings of a scan below the mounts of a command, before the command
@@ -39,8 +40,9 @@ type mountScan struct {
 }
 
 // scanMounts scans the mounts of a command, and lists in c the files that the command may not
-// see or change. Without mount namespaces it saves the content of closed files, to restore
-// them later. It adds the credentials in the git configuration to own.
+// see or change. On a stage it leaves out those whose changes are decided about afterwards.
+// Without mount namespaces it saves the content of closed files, to restore them later. It
+// adds the credentials in the git configuration to own.
 func (p *plan) scanMounts(ctx context.Context, terms policy.Exec, own *redact.Redactor, histories *githistory.Store, c *wire.Command) (*mountScan, error) {
 	b := &mountScan{dir: c.Dir, at: time.Now()}
 	var roots []walk.Root
@@ -182,7 +184,8 @@ func (b *mountScan) revertAndReport(ended *services.CommandResult) {
 }
 
 // describeChanges describes the changes in words, without the paths in undone. All changes in
-// the git directory of a repository count as one name; its other files are named one by one.
+// the git directory of a repository count as one name, and so does a directory that is
+// completely new or gone. At most maxNamed names are given for each kind of change.
 func (b *mountScan) describeChanges(changes walk.Changes, undone map[string]bool) (lines []string) {
 	for _, l := range []struct {
 		verb string

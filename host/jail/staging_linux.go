@@ -21,7 +21,7 @@ import (
 )
 
 // WhyNotStaged returns the reason why commands with these mounts cannot run on a stage, so
-// that their changes would take effect at once; "": they can run on one. If no area is known
+// that their changes would take effect at once; "": they can run on one. If no area was tried
 // yet it tries some, which takes milliseconds.
 func (j *Jail) WhyNotStaged(mounts []policy.Mount) string {
 	_, k := j.tiers()
@@ -217,7 +217,6 @@ func withChecks(ctx context.Context, checks ...func() error) (_ context.Context,
 	}
 }
 
-// useStage makes the command run on a stage. It is an error if that is not possible.
 func (p *plan) useStage(j *Jail) error {
 	_, k := j.tiers()
 	if why := j.WhyNotStaged(p.mounts); why != "" {

@@ -65,7 +65,7 @@ type helper struct {
 	exited      chan struct{}  // closed when the process has ended
 	cleanups    []func()       // called by release
 	notes       []string       // notes for the result, about missing parts of the world
-	layers      *layerSet      // layers over caches, until the command has run; nil: none
+	layers      *layerSet      // layers over caches, until a command takes them over; nil: none
 	stageLayers []*stage.Layer // layers for a staged command's changes; release drops them
 }
 
@@ -74,7 +74,7 @@ type helper struct {
 // the pipe. If this program is killed then, they wait for each other for ever.
 var forkMu sync.Mutex
 
-// startHelper starts a helper, which builds a world.
+// startHelper starts a helper and waits until it has built its world.
 func startHelper(ctx context.Context, w wire.World) (*helper, error) {
 	fd, err := helperImage()
 	if err != nil {
@@ -177,7 +177,7 @@ func (h *helper) alive() bool {
 }
 
 // mountsUnchanged reports whether the mounts of this machine are still those that the helper
-// has copied. It returns false once for each change, and true again afterwards.
+// has copied. After changes it returns false once, and true again afterwards.
 func (h *helper) mountsUnchanged() bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.mounts.Fd()), Events: unix.POLLPRI}}, 0)
 	return n == 0 && err == nil
@@ -187,7 +187,8 @@ func (h *helper) mountsUnchanged() bool {
 var noRoutes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^Ip:( \d+){11} [1-9]|^Ip6OutNoRoutes\s+[1-9]`) })
 
 // triedNetwork reports whether a command tried to reach another host: it connected to an
-// address without a route, or it was Go, whose environment tells it not to try.
+// address without a route, or it was Go, whose environment tells it not to try. Without
+// namespaces that is not known, and the result false.
 func (h *helper) triedNetwork(ended *services.CommandResult) bool {
 	return slices.ContainsFunc(h.routes, func(f *os.File) bool {
 		text, _ := io.ReadAll(f)
@@ -223,8 +224,9 @@ func (h *helper) release() {
 // its own. Tests remove some.
 var namespaces uintptr = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID
 
-// attributes returns the attributes of a process in new namespaces. User and group are mapped
-// to themselves, because files name them, so the process is root in none.
+// attributes returns the attributes of a helper, with new namespaces if w has them. Users and
+// groups are mapped to themselves, because files name them, so the process is root in none if
+// this program is not root.
 func attributes(w wire.World) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true}
 	if !w.Namespaces {

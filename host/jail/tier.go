@@ -36,7 +36,7 @@ type Unavailable struct {
 	Tier      policy.Tier // tier that this way would give; 0: any
 	Mechanism string      // parts of the confinement, in words; "": any
 	Why       string      // reason why it does not work, in words
-	Cause     Cause       // obstacle, if it is known
+	Cause     Cause       // obstacle to this way; "": it is not known
 }
 
 // Cause identifies an obstacle to a way to confine; "": it is unknown.

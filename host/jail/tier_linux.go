@@ -29,7 +29,6 @@ var mechanisms = []mechanism{
 	{1, false, false, 6, "Landlock"},
 }
 
-// bestTierBlocked reports whether there is a known obstacle to the best tier.
 func bestTierBlocked() bool {
 	return !HasHelper() || namespaceCause() != ""
 }

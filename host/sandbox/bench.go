@@ -39,7 +39,7 @@ func NewLeaky(ctx context.Context, s *Sandbox, mod *tool.Module, limits policy.L
 func (l *Leaky) Close() { l.sl.close() }
 
 // Call does the same as Run without the isolation: the guest gets no fresh seed, does not
-// wait in a pool, and is not reset.
+// wait in a pool, and is not reset. A failed result or a call that may write is an error.
 func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (json.RawMessage, error) {
 	if err := grant.Check(call, l.mod.Digest); err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ import (
 
 // call runs a granted call on an instance without the state of earlier calls. set receives its
 // changes; nil: the guest may not write. report receives its progress; nil: nobody listens.
-// hostErr is a fault of the host.
+// hostErr is an error that is not the guest's fault, see Run.
 func (s *Sandbox) call(ctx context.Context, c *compiledModule, mod *tool.Module, grant policy.Grant, set *stage.Set, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
 	start := time.Now() // the call does not pay for compiling and initialising, which happen once
 	limits := grant.Limits()

@@ -36,7 +36,7 @@ const (
 // childJob holds the limits and the number of workers of a child.
 type childJob struct {
 	workers int           // goroutines that compile
-	cpu     time.Duration // processor time of all threads together, in whole seconds
+	cpu     time.Duration // processor time of all threads together, a whole number of seconds
 	memory  uint64        // bytes, in addition to what the program itself takes
 	file    uint64        // bytes of each file that it writes
 	wall    time.Duration // time after which the parent kills the child, see wallPerCPU

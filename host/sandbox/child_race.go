@@ -2,5 +2,5 @@
 
 package sandbox
 
-// raceFactor multiplies the limits of a child: the race detector needs that much more.
+// raceFactor multiplies a child's time and memory: the race detector needs that much more.
 const raceFactor = 12

@@ -71,9 +71,9 @@ func traitsOf(mod *tool.Module, a *admit.Module) (traits, error) {
 	return t, err
 }
 
-// compiledModule is a module that is ready to be instantiated. Each has a runtime of its own,
-// so that closing the runtime frees everything. See RATIONALE, "Why a runtime for each
-// module?"
+// compiledModule is a module that is ready to be instantiated. Each has a runtime and an
+// engine of its own, so that close frees everything that belongs to the module. See RATIONALE,
+// "Why a runtime for each module?"
 type compiledModule struct {
 	traits
 	dialect  dialect.Dialect
@@ -187,7 +187,8 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiledMod
 	})
 }
 
-// admit calls [admit.Check], for one module at a time because that takes much memory.
+// admit calls [admit.Check], for one module at a time because that takes much memory. A large
+// module needs no consent if it is in the cache, or with Options.Interpreter.
 func (s *Sandbox) admit(ctx context.Context, mod *tool.Module) (*admit.Module, error) {
 	select {
 	case s.admitting <- struct{}{}:
@@ -248,8 +249,9 @@ func (s *Sandbox) loadCached(place *codecache.Entry, mod *tool.Module) (*compile
 	return nil, nil
 }
 
-// mayCompile returns an error if compiling the module needs a person's consent, or a child
-// process that this sandbox cannot start.
+// mayCompile returns an error if the file is so large that compiling it lacks a person's
+// consent, or if it needs a child process that this sandbox cannot start. It leaves the checks
+// of admission to admit.
 func (s *Sandbox) mayCompile(mod *tool.Module) error {
 	if mod.Bytes > admit.MaxBytes {
 		return nil // admission refuses it
@@ -267,7 +269,7 @@ func (s *Sandbox) mayCompile(mod *tool.Module) error {
 
 // build compiles the module code in a new directory, loads it from there and makes its
 // snapshot. The directory then becomes the entry place; without a cache (nil), or after a
-// failure, it is removed.
+// failure, it is removed. If only caching fails, that is no error.
 func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t traits, place *codecache.Entry) (*compiledModule, error) {
 	dir, err := place.NewDir()
 	if err != nil {
@@ -347,8 +349,9 @@ func align(c *codecache.Contents, dir string) (name string, _ *codecache.Content
 
 // cacheModule completes the directory of a module and puts it into the cache. name is the name
 // that the engine gives to the native code. why is the reason why the module has no snapshot;
-// nil: it has one. With a snapshot, and if mapsNative is set, the module is replaced by its
-// skeleton, which loads ten times faster.
+// nil: it has one. With a reason other than errNotReusable, which may vanish, nothing is cached:
+// an error. With a snapshot, and if mapsNative is set, the module is replaced by its skeleton,
+// which loads ten times faster.
 func (s *Sandbox) cacheModule(dir, name string, c *compiledModule, why error, place *codecache.Entry) error {
 	state := &savedState{traits: c.traits, Native: name, Plain: c.whyNoSnapshot}
 	switch {
@@ -522,7 +525,7 @@ func provide(ctx context.Context, rt wazero.Runtime, t traits) (err error) {
 	return meter.Instantiate(ctx, rt)
 }
 
-// minMemory returns the bytes of a module's linear memory at its start. 0: it has no memory.
+// minMemory returns the bytes of a module's linear memory at its start. 0: none, or empty.
 func minMemory(m wazero.CompiledModule) uint64 {
 	memory, ok := m.ExportedMemories()[abi.ExportMemory]
 	if !ok {

@@ -26,7 +26,7 @@ const describeTimeout = time.Second
 const interpretedTimeout = 20 * time.Second
 
 // Describe returns a module's manifest. The custom section is read without running anything.
-// If there is none, the module's describe function runs, with nothing mounted, no host
+// If there is none, the module is asked as its dialect does it, with nothing mounted, no host
 // function and one second (with the interpreter twenty). Describe needs no grant because the
 // module gets nothing.
 func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error) {
@@ -50,8 +50,8 @@ func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest
 	return m, err
 }
 
-// AskManifest runs a module's describe function and returns its answer, for the packer, which
-// puts it into the custom section.
+// AskManifest asks a module for its manifest, without a look at the custom section. It returns
+// the manifest unchecked, for the packer, which puts it there.
 func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, error) {
 	a, err := s.admit(ctx, mod)
 	if err != nil {

@@ -18,7 +18,7 @@ type Inspection struct {
 	Component     *wasm.Component // nil: the file is a core module
 	LargestModule *wasm.Module    // largest core module of a component; nil: there is none
 	Missing       []string        // names of WASI imports of a core module that the host lacks, each once
-	Manifest      *tool.Manifest  // manifest in a core module's custom section; nil: none, or invalid
+	Manifest      *tool.Manifest  // manifest in a core module's custom section; nil: none, or it cannot be parsed
 	// Refusal is the reason why the file does not run, an [admit.RefusedError]; nil: none.
 	// Options.Permit is not asked.
 	Refusal error
@@ -65,7 +65,9 @@ func (s *Sandbox) isCached(mod *tool.Module) bool {
 	return place.Exists()
 }
 
-// identify reads a file and returns its shape and its module or component.
+// identify reads and decodes the file of mod. It returns the Shape, and the Module or the
+// Component with its LargestModule; the other fields stay zero. The error is an
+// [admit.RefusedError] if the file is too large or not WebAssembly.
 func identify(mod *tool.Module) (i Inspection, _ error) {
 	if mod.Bytes > admit.MaxBytes {
 		return i, admit.Refuse(mod, "%d bytes, more than the limit of %d", mod.Bytes, admit.MaxBytes)

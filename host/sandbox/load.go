@@ -22,7 +22,8 @@ var errUnwanted = errors.New("nobody waits for the module any more")
 
 // Compile makes a module ready to run, as its first call would. It also fails if the compiled
 // code could not be written to Options.CacheDir, so that the next process would have to compile
-// again. The error is an [admit.RefusedError] if the module is refused.
+// again; prebuilt code is written later, without this check. The error is an
+// [admit.RefusedError] if the module is refused.
 func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 	c, err := s.load(ctx, mod)
 	if err == nil && c.cacheErr != nil {
@@ -46,8 +47,9 @@ func (s *Sandbox) Ready(mod *tool.Module) bool {
 
 // Preload begins to load a built-in module that will probably be called soon, so that its call
 // waits less. It does nothing unless native code of the module is part of the program, so
-// never for modules of other authors. Nothing of the module runs, unless that native code is
-// for another processor: then the module is compiled and initialised.
+// never for modules of other authors. Loading that code runs nothing of the module. If the code
+// cannot be used, for example because it is for another processor, the module is compiled and
+// initialised instead.
 func (s *Sandbox) Preload(mod *tool.Module) {
 	if mod.Origin != tool.OriginBuiltin || s.opts.Prebuilt == nil || s.opts.Prebuilt(mod.Digest) == nil {
 		return

@@ -20,7 +20,7 @@ type memory struct {
 	quotaTaken uint64 // bytes taken from quota, and not returned
 	peak       uint64 // largest size of the memory, in bytes
 	hostBytes  uint64 // bytes that the host stores for the guest outside of the memory
-	grown      bool   // the guest has grown the memory beyond start
+	grown      bool   // the guest has grown the memory beyond its image
 	shrinking  bool   // Reallocate returns the memory with the size start
 	overLimit  bool   // the guest asked for more than the limit
 	overQuota  bool   // the guest asked for more than quota had left
@@ -45,7 +45,7 @@ func newMemory(limit uint64, image *linear.Image, quota *policy.Budget) (*memory
 // Allocate implements experimental.MemoryAllocator.
 func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 
-// Reallocate implements experimental.LinearMemory. It returns nil if a limit is reached,
+// Reallocate implements experimental.LinearMemory. It returns nil if size is over a limit,
 // which makes memory.grow return -1.
 func (m *memory) Reallocate(size uint64) []byte {
 	if m.shrinking {

@@ -265,8 +265,9 @@ var decoder = sync.OnceValue(func() *zstd.Decoder {
 	return d
 })
 
-// unpack loads a prebuilt module. If place is not nil it also writes the module into that
-// entry of the cache, from which it loads faster and shares memory with other processes.
+// unpack loads a prebuilt module. If place is not nil it also writes the module, in the
+// background, into that entry of the cache, from which it loads faster and shares memory with
+// other processes.
 func (s *Sandbox) unpack(mod *tool.Module, p *pack, place *codecache.Entry) (*compiledModule, error) {
 	dir, err := place.NewDir()
 	if err != nil {

@@ -112,7 +112,7 @@ func (p *pool) get(limit uint64) *slot {
 }
 
 // put adds a slot that was reset. If the pool is full, the slot that has waited longest is
-// closed.
+// closed; if the pool is closed, sl is.
 func (p *pool) put(sl *slot) {
 	sl.since, sl.trimmed = time.Now(), false
 	p.mu.Lock()

@@ -71,7 +71,7 @@ var initTime = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 // the same next time.
 var errNotReusable = errors.New("an instance of it cannot be put back to its beginning")
 
-// newSnapshot initialises a module and returns its snapshot. code is the compiled module.
+// newSnapshot initialises a module and returns its snapshot. code is admit.Module.Code.
 func (s *Sandbox) newSnapshot(c *compiledModule, code []byte) (*snapshot, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.initTimeout)
 	defer cancel()
@@ -168,7 +168,7 @@ func (s *savedState) snapshot(image *linear.Image) *snapshot {
 }
 
 // whyNotReusable returns the reason why instances of a module have state that cannot be reset.
-// code is the compiled module.
+// code is admit.Module.Code.
 func whyNotReusable(code []byte) error {
 	m, err := wasm.Decode(code)
 	if err != nil {

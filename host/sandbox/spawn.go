@@ -23,7 +23,7 @@ func (e *costlyRefusal) Unwrap() error { return e.RefusedError }
 var errChild = errors.New("the process that compiles failed")
 
 // spawn runs a child that compiles the module whose code is in dir and writes the result into
-// dir, and waits for its end. A module that exceeds a limit of the job is refused.
+// dir, and waits for its end. A module that exceeds a limit or crashes the child is refused.
 func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job childJob) error {
 	s.sayMissing.Do(func() {
 		if s.missingLimits != "" {

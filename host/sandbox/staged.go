@@ -17,7 +17,8 @@ const (
 	stagedDiskBytes   = 4 << 30
 )
 
-// newStage returns the stage for a call that may write or start a process; nil: it needs none.
+// newStage returns the stage for a call that may write or start a process; nil: it may do
+// neither, or its process changes files directly.
 func (s *Sandbox) newStage(grant policy.Grant) (*stage.Set, error) {
 	exec, starts := grant.Exec()
 	mounts := grant.Mounts()
@@ -51,7 +52,8 @@ type stagedChanges struct {
 	timeout time.Duration // time limit of Changes
 }
 
-// Changes implements policy.Staged. It takes at most the time limit of the call.
+// Changes implements policy.Staged. It ends with an error after the time limit of the call,
+// which begins anew here.
 func (s *stagedChanges) Changes(ctx context.Context) ([]tool.Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
