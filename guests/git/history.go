@@ -45,7 +45,7 @@ func (h *byDate) next() *repo.CommitNode { return heap.Pop(h).(dated).commit }
 // Limits for the commits that one call reads, because it holds something of each in memory.
 var (
 	maxWalk   = 250_000 // commits that one walk reads; it then ends early
-	maxMarked = 150_000 // commits that are read to compare two histories; with more, see mergeBase and exclude
+	maxMarked = 150_000 // commits that are read to compare two histories; beyond, see mergeBase and exclude
 )
 
 // maxCounted limits the commits that are read to count by how many commits a branch and its
@@ -350,7 +350,8 @@ func tooFar(n int) error {
 }
 
 // exclude makes w leave out all commits to which the commits from lead; w begins with the
-// commits to. If marking takes too much work, or goes beyond maxMarked, it sets w.partlyMarked.
+// commits to. If marking takes too much work, or more than maxMarked commits, it sets
+// w.partlyMarked.
 func (w *walk) exclude(from, to []*repo.CommitNode) error {
 	m := w.newMarker(to, from)
 	w.marks = m.marks

@@ -83,8 +83,8 @@ func (c *call) isHidden(path string) bool {
 // isSecretAlias reports whether an object is, by some index, also the content of a file that
 // must not be shown: other entries, of an index or a tree, can name the object under any path.
 // It checks this only where somebody could have made such an entry without reading the
-// content: in an index (staged is set), or if the repository borrows objects. The caller checks
-// whether path looks like a secret itself: then the result is false.
+// content: in an index (staged is set), or if the repository borrows objects. The result is
+// false if path looks like a secret itself, which the caller checks.
 func (c *call) isSecretAlias(id repo.ID, path string, staged bool) bool {
 	if id == emptyBlob || !staged && len(c.ObjectGitDirs()) == 1 || c.looksSecret(path) { // the caller checks paths that look like secrets
 		return false
