@@ -84,8 +84,7 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 }
 
 // showsGitDirOnly reports whether only the git directory in the worktree is granted, and not
-// the worktree, which then is a mere parent of a mount and has no time. entries lists the
-// worktree.
+// the worktree (listed in entries), which then is a mere parent of a mount and has no time.
 func (c *call) showsGitDirOnly(entries search.Listing) bool {
 	for _, e := range entries {
 		if e.Name != ".git" {

@@ -45,8 +45,8 @@ func (r *Repo) ReadAs(id ID, want Kind) ([]byte, error) {
 }
 
 // read returns an object. If it has more than maxBytes bytes, read returns the first maxBytes
-// of them and sets cut, or returns all of a cached one. For an object that is stored as a delta
-// it returns an error instead, also if only a base has more.
+// of them and sets cut, or returns all of a cached one. For an object that is stored as a
+// delta it returns an error instead, also if only a base has more.
 func (r *Repo) read(id ID, maxBytes int) (kind Kind, data []byte, cut bool, err error) {
 	if err := r.Check(); err != nil {
 		return 0, nil, false, err

@@ -28,8 +28,8 @@ const (
 // errSpent is returned when a call has reached its limit for work.
 var errSpent = TooLarge("this takes more work than one call may do; name a path, a smaller range or a later revision, or run git itself by bash")
 
-// IsSpent reports whether err, if not wrapped, means that a call has reached its limit for
-// work.
+// IsSpent reports whether err means that a call has reached its limit for work. It does not
+// look into a wrapped error.
 func IsSpent(err error) bool { return err == errSpent }
 
 // Spend counts units of work.
