@@ -152,7 +152,7 @@ func (w *walk) restRevision() string {
 
 // simplify is parentsOf by the files of the commits: if a parent has the same entry at the
 // path of the call as the commit, only this parent is followed, and the commit is not shown.
-// Without a path all are followed and shown.
+// Without a path all parents are followed, and it is shown.
 func (w *walk) simplify(c *repo.CommitNode, parents []*repo.CommitNode) ([]*repo.CommitNode, bool, error) {
 	if w.pathFilter == "" {
 		return parents, true, nil

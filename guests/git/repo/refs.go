@@ -132,8 +132,8 @@ const (
 )
 
 // Refs lists the references whose names begin with below, such as refs/heads/, sorted by name.
-// more is set if there are more than [MaxRefs]: then refs holds some of them, not the first by
-// name. References that cannot be read are left out.
+// more is set if there are more than [MaxRefs]: then refs holds any of them, not the first.
+// References that cannot be read are left out.
 func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	found := map[string]ID{}
 	err = r.packedRefs(func(name, id string) bool {
