@@ -13,7 +13,8 @@ const (
 	maxLine   = 2000     // characters of a line; a longer one is cut
 )
 
-// errFull is returned when the page is full. It ends the operation, not the call.
+// errFull is returned when the page is full, or secrets has listed enough. It ends the
+// operation, not the call.
 var errFull = errors.New("the page is full")
 
 // page is the part of the output that one call returns.

@@ -28,7 +28,7 @@ type scan struct {
 	index     *repo.Index
 	changes   []change
 	untracked []string // untracked paths; an untracked directory ends in a slash
-	exists    []bool   // set for index entries whose file exists or could not be looked up
+	exists    []bool   // set for index entries whose file exists, or whose directory could not be read
 	sameTimes []bool   // set for index entries whose file is surely unchanged, by its size and times
 	reread    int      // units of work so far for files that were read again
 	notReread int      // number of files that were not compared because reread was too large
