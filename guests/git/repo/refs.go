@@ -132,7 +132,7 @@ const (
 )
 
 // Refs lists the references whose names begin with below, such as refs/heads/, sorted by name.
-// If there are more than [MaxRefs], more is set, and refs holds that many, maybe not the first.
+// If more than [MaxRefs] exist, more is set, and refs holds that many, maybe not the first.
 // References that cannot be read are left out.
 func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	found := map[string]ID{}
