@@ -12,8 +12,8 @@ import (
 // attributes holds the attributes of a path that matter here, see gitattributes(5). A program
 // that an attribute such as filter or diff names is never run.
 type attributes struct {
-	text     string // state of text: set, unset, auto, or "" (unspecified)
-	eol      string // lf, crlf or ""
+	text     string // state of text: set, unset, auto or another value; "": unspecified
+	eol      string // state of eol: lf, crlf or another value; "": unspecified
 	binary   bool   // diff is unset: the file counts as binary
 	filter   string // attribute by which git converts the content, such as filter=NAME or ident; "": none
 	textDiff bool   // diff is set: the file counts as text, whatever its content
@@ -35,8 +35,8 @@ type attributeFile struct {
 // maxAttributeBytes limits an attributes file, in bytes; the rest is ignored.
 const maxAttributeBytes = 1 << 20
 
-// attributesOf returns the attributes of a path. It reads .gitattributes files when needed. The
-// rules of info/attributes are applied last, since they have precedence.
+// attributesOf returns the attributes of a path. It reads .gitattributes files of the worktree
+// when needed. The rules of info/attributes are applied last, since they have precedence.
 func (c *call) attributesOf(path string) attributes {
 	if c.attrs == nil {
 		c.attrs = map[string]*attributeFile{}

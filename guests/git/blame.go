@@ -30,11 +30,11 @@ type origin struct {
 	path   string
 	blob   repo.ID        // content in the commit; for the worktree, that in HEAD
 	text   *textdiff.Text // text of the worktree's version; nil: it is read from blob
-	lines  []span         // lines that go back at least to this version
+	lines  []span         // lines that go back at least to this version; nil once they were passed on
 }
 
 // span is a run of n lines, which begins at line at of the blamed file, and at line from of an
-// older version. Lines count from 0.
+// origin. Lines count from 0.
 type span struct{ at, from, n int }
 
 // blamedLine is the origin of one line.
@@ -52,8 +52,8 @@ type blamer struct {
 	origins map[originKey]*origin // origins in commits that were not taken from the queue yet
 	out     []blamedLine          // results, one for each shown line
 	first   int                   // number of the first shown line, from 0
-	looked  int                   // number of commits that were read
-	oldest  int64                 // time of the commit that was read last, in seconds since 1970
+	looked  int                   // number of origins whose parents were looked at
+	oldest  int64                 // time of the commit of the last of these, in seconds since 1970
 	large   bool                  // set if something was too large, such as a version of the file
 	texts   []cachedText          // up to maxTexts texts, the one used last first
 }
@@ -148,7 +148,8 @@ func (c *call) blame() error {
 	return b.write(text)
 }
 
-// start returns the version of the file that is shown, from a revision or the worktree.
+// start returns the version of the file that is shown: that of the revision, or without one
+// that of the worktree, or of HEAD if the file is the same there, or gone.
 func (b *blamer) start() (*origin, error) {
 	rev := b.Revision
 	if rev == "" {
@@ -269,7 +270,8 @@ func appendSpan(spans []span, s span) []span {
 	return append(spans, s)
 }
 
-// assign records that some lines come from an origin. as holds the flags of their results.
+// assign records that some lines come from an origin. The flags boundary and orOlder of their
+// results are those of as.
 func (b *blamer) assign(o *origin, lines []span, as blamedLine) {
 	as.origin = o
 	for _, l := range lines {
@@ -280,8 +282,9 @@ func (b *blamer) assign(o *origin, lines []span, as blamedLine) {
 	}
 }
 
-// passToParents passes the lines of an origin on to parents of its commit with the same lines,
-// and assigns the others. After an error, rest holds the lines whose origin is not known.
+// passToParents passes the lines of an origin on to parents of its commit with the same lines
+// (from the worktree, to HEAD), and assigns the others. After an error, rest holds the lines
+// whose origin is not known.
 func (b *blamer) passToParents(o *origin) (rest []span, err error) {
 	lines := o.lines
 	o.lines = nil

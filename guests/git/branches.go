@@ -7,8 +7,8 @@ import (
 	"github.com/stockade-dev/stockade/guests/git/repo"
 )
 
-// branches writes local branches, remote ones, and tags with the commits that they name, in the
-// form of git branch and git tag.
+// branches writes local branches, remote ones, and tags with abbreviated IDs, in a form like
+// that of git branch. The ID of an annotated tag is its own, not that of the commit.
 func (c *call) branches() error {
 	head, err := c.Head()
 	if err != nil {

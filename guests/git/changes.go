@@ -65,7 +65,7 @@ const (
 // treeDiffer compares trees.
 type treeDiffer struct {
 	*call
-	all     bool               // set if paths that the call does not cover are reported, too
+	all     bool               // set if changes outside of the path of the call are reported, too
 	each    func(change) error // called with each change, also hidden ones; nil: changes collects them
 	changes []change
 	seen    int // number of directories so far, see maxTrees

@@ -45,7 +45,7 @@ func (h *byDate) next() *repo.CommitNode { return heap.Pop(h).(dated).commit }
 // Limits for the commits that one call reads, because it holds something of each in memory.
 var (
 	maxWalk   = 250_000 // commits that one walk reads; it then ends early
-	maxMarked = 150_000 // commits that are read to compare two histories; with more, the result is not known
+	maxMarked = 150_000 // commits that are read to compare two histories; beyond, see mergeBase and exclude
 )
 
 // maxCounted limits the commits that are read to count by how many commits a branch and its
@@ -152,6 +152,7 @@ func (w *walk) restRevision() string {
 
 // simplify is parentsOf by the files of the commits: if a parent has the same entry at the
 // path of the call as the commit, only this parent is followed, and the commit is not shown.
+// Without a path all parents are followed, and it is shown.
 func (w *walk) simplify(c *repo.CommitNode, parents []*repo.CommitNode) ([]*repo.CommitNode, bool, error) {
 	if w.pathFilter == "" {
 		return parents, true, nil
@@ -311,7 +312,8 @@ func (c *call) markerOf(a, b repo.ID) (*marker, error) {
 	return c.newMarker([]*repo.CommitNode{x}, []*repo.CommitNode{y}), nil
 }
 
-// mergeBase returns the latest commit to which both a and b lead; nil: there is none.
+// mergeBase returns the latest commit to which both a and b lead; nil: there is none. Beyond
+// maxMarked it returns an error.
 func (c *call) mergeBase(a, b repo.ID) (*repo.CommitNode, error) {
 	if a == b {
 		return c.CommitNode(a)
@@ -347,8 +349,9 @@ func tooFar(n int) error {
 	return repo.TooLarge("%d commits were looked at, and what the two have in common was not found; A..B compares them, and git merge-base, run by bash, finds it", n)
 }
 
-// exclude makes a walk that begins with the commits to leave out all commits to which the
-// commits from lead. If this takes too much work, it sets w.partlyMarked.
+// exclude makes w leave out all commits to which the commits from lead; w begins with the
+// commits to. If marking takes too much work, or more than maxMarked commits, it sets
+// w.partlyMarked.
 func (w *walk) exclude(from, to []*repo.CommitNode) error {
 	m := w.newMarker(to, from)
 	w.marks = m.marks

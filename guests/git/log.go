@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	defaultCommits = 20  // commits of one call without a limit
+	defaultCommits = 20  // commits of a call that names no limit
 	maxCommits     = 200 // commits of one call; a higher limit is lowered to it
 	gitDate        = "Mon Jan 2 15:04:05 2006 -0700"
 )

@@ -79,13 +79,13 @@ type call struct {
 	page       page
 	notes      []string // notes for the end of the output
 
-	partial     bool          // set if some files were not compared
+	partial     bool          // set if files beyond maxReread were not compared
 	hiddenPaths []string      // paths that a policy hides, relative to the top of the repository
-	indexes     []*repo.Index // readable indexes of all worktrees; nil: not read yet
+	indexes     []*repo.Index // readable ones of [repo.Repo.Indexes]; nil: not read yet
 
 	attrs         map[string]*attributeFile // attribute rules, by directory
 	infoAttrs     []attributeRule           // rules of info/attributes, which have precedence
-	comparedIndex *repo.Index               // index of the worktree; nil: the operation compares with none
+	comparedIndex *repo.Index               // index with which diff or blame compares; nil in status, too
 }
 
 func run(ctx context.Context, in args) (result, error) {

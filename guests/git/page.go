@@ -13,14 +13,15 @@ const (
 	maxLine   = 2000     // characters of a line; a longer one is cut
 )
 
-// errFull is returned when the page is full. It ends the operation, not the call.
+// errFull is returned when the page is full, or secrets has listed enough. It ends the
+// operation, not the call.
 var errFull = errors.New("the page is full")
 
 // page is the part of the output that one call returns.
 type page struct {
 	out   strings.Builder
 	skip  int  // number of lines before the page, which are dropped
-	limit int  // number of lines after which the page is full; 0: no limit
+	limit int  // number of lines of the page, without skipped ones, after which it is full; 0: no limit
 	lines int  // number of lines so far, including skipped ones
 	full  bool // set if there is more output
 	next  int  // offset of the next page, if it does not count lines; 0: it is the number in lines

@@ -18,11 +18,12 @@ const maxText = 2 << 20
 // content is the content of a file.
 type content struct {
 	data        []byte // nil: the file is empty, or was not read
-	size        int64  // bytes
+	size        int64  // bytes; 0 for a secret
 	notCompared string // reason not to compare it line by line: secret or large; "": none
 }
 
-// content reads the content of a file on any side. A file that does not exist is empty.
+// content reads the content of a file on any side. A file that does not exist is empty. A
+// secret, or a file over maxCompare, is not read.
 func (c *call) content(f file) (content, error) {
 	switch {
 	case !f.exists():

@@ -47,7 +47,7 @@ func open(in args, check func() error) (*call, error) {
 	return c, nil
 }
 
-// explain returns err, to which it adds similar names if it is about an unknown revision.
+// explain returns err. To one about an unknown revision it adds similar names, or else a hint.
 func (c *call) explain(err error) error {
 	unknown, ok := errors.AsType[*repo.UnknownError](err)
 	if !ok {
@@ -116,7 +116,7 @@ func (c *call) abs(path string) string {
 	return top + "/" + pathname.ToWASI(path)
 }
 
-// isSecret reports whether the content of a path that looks like a secret must not be shown. A
+// isSecret reports whether a path looks like a secret, and its content must not be shown. A
 // file that the call names may be shown if it can be opened: the host has asked a person about
 // it. The host asks about no directory, and about a link by the name of its target.
 func (c *call) isSecret(path string) bool {

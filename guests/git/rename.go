@@ -12,7 +12,7 @@ import (
 const (
 	fullScore    = 60_000            // score of equal files
 	minScore     = fullScore / 2     // least score of a rename
-	minNameScore = fullScore * 3 / 4 // score of a rename if no other files have the same base name
+	minNameScore = fullScore * 3 / 4 // least score in the first pass, of files whose base name no others have
 
 	// Limits and costs of the search for renames with changed content.
 	maxRenamePairs      = 40_000    // pairs of a removed and an added file; with more, there is no search
@@ -182,7 +182,8 @@ func (r *renames) inexact(gone, made []int) error {
 	return nil
 }
 
-// spans holds the pieces of a file. A piece is a line, or 64 bytes of a longer line.
+// spans counts the bytes in the pieces of a file. A piece is a line, or 64 bytes of a longer
+// one.
 type spans struct {
 	size  int            // bytes of the file
 	bytes map[uint32]int // number of bytes in all pieces with the same hash, by the hash

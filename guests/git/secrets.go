@@ -32,8 +32,9 @@ var configValue = func(name string) string {
 	return value
 }
 
-// loadHidden fills c.hiddenPaths with the paths that a policy hides in every worktree of the
-// repository, and of those from which it borrows objects. It fails if they are not known.
+// loadHidden fills c.hiddenPaths with the paths that a policy hides in some worktree of the
+// repository, or of those from which it borrows objects. It fails if they are not known. For
+// the operation secrets it does nothing.
 func (c *call) loadHidden() error {
 	if configValue(hiddenName) == "" || c.Operation == "secrets" { // only the host uses this operation
 		return nil
@@ -82,7 +83,8 @@ func (c *call) isHidden(path string) bool {
 // isSecretAlias reports whether an object is, by some index, also the content of a file that
 // must not be shown: other entries, of an index or a tree, can name the object under any path.
 // It checks this only where somebody could have made such an entry without reading the
-// content: in an index (staged is set), or if the repository borrows objects.
+// content: in an index (staged is set), or if the repository borrows objects. The result is
+// false if path looks like a secret itself, which the caller checks.
 func (c *call) isSecretAlias(id repo.ID, path string, staged bool) bool {
 	if id == emptyBlob || !staged && len(c.ObjectGitDirs()) == 1 || c.looksSecret(path) { // the caller checks paths that look like secrets
 		return false
@@ -125,8 +127,8 @@ type secretSearch struct {
 
 	Names   []string `json:"names"`   // paths that look like secrets
 	Commits int      `json:"commits"` // number of searched commits
-	Whole   bool     `json:"whole"`   // set if everything was searched
-	Tips    []string `json:"tips"`    // commits that a later search can leave out, with their histories
+	Whole   bool     `json:"whole"`   // set if everything was searched, but for histories of earlier Tips
+	Tips    []string `json:"tips"`    // IDs of commits that a later search can leave out, with histories
 }
 
 // secrets is the operation secrets, which the schema does not mention: only the host uses it.
@@ -235,7 +237,7 @@ func (s *secretSearch) commit(id repo.ID) (*repo.CommitNode, error) {
 	return nil, nil
 }
 
-// trees searches the files of the tree to that the tree from does not have.
+// trees searches the paths that the tree to has, and the tree from does not have.
 func (s *secretSearch) trees(from, to repo.ID) error {
 	d := treeDiffer{call: s.call, all: true, each: func(ch change) error {
 		if ch.from.exists() {

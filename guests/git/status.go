@@ -57,7 +57,7 @@ func (c *call) status() error {
 	return nil
 }
 
-// conflict is a path with several versions in the index, and git's code for them.
+// conflict is a path with a conflict in the index, and git's code for it.
 type conflict struct{ path, code string }
 
 func conflicts(x *repo.Index, covers func(string) bool) (out []conflict) {

@@ -28,8 +28,8 @@ type scan struct {
 	index     *repo.Index
 	changes   []change
 	untracked []string // untracked paths; an untracked directory ends in a slash
-	exists    []bool   // set for each index entry whose file exists or could not be looked up
-	sameTimes []bool   // set for each index entry whose size and times prove that its file is unchanged
+	exists    []bool   // set for index entries whose file exists, or whose directory could not be read
+	sameTimes []bool   // set for index entries whose file is surely unchanged, by its size and times
 	reread    int      // units of work so far for files that were read again
 	notReread int      // number of files that were not compared because reread was too large
 }
@@ -84,7 +84,7 @@ func (c *call) scanWorktree(x *repo.Index, untracked bool) (*scan, error) {
 }
 
 // showsGitDirOnly reports whether only the git directory in the worktree is granted, and not
-// the worktree, which then is a mere parent of a mount and has no time. entries lists it.
+// the worktree (listed in entries), which then is a mere parent of a mount and has no time.
 func (c *call) showsGitDirOnly(entries search.Listing) bool {
 	for _, e := range entries {
 		if e.Name != ".git" {
@@ -95,8 +95,8 @@ func (c *call) showsGitDirOnly(entries search.Listing) bool {
 	return err == nil && info.ModTime().UnixNano() == 0
 }
 
-// compareTimes fills in sameTimes, with few calls of the host. Without a host it leaves out
-// some or all entries.
+// compareTimes fills in sameTimes, with few calls of the host. Without a host, or because of a
+// very long name, it leaves out some or all entries.
 func (s *scan) compareTimes() error {
 	const atOnce = 1000
 	var at []int
@@ -253,7 +253,7 @@ func (s *scan) list(dirs []subdir) []search.Listing {
 }
 
 // hasUntracked reports whether a directory without tracked files holds a file that is not
-// ignored, or is a repository of its own. entries lists the directory.
+// ignored, or is or holds a repository of its own. entries lists the directory.
 func (s *scan) hasUntracked(path string, entries search.Listing, ignore *gitignore.File, depth int) (bool, error) {
 	if err := s.Check(); err != nil {
 		return false, err
@@ -295,7 +295,7 @@ func readDir(name string) (search.Listing, error) {
 	return out, err
 }
 
-// entry returns the position of a path among the index entries from from to before to.
+// entry returns the position of a path in the index, if it is between from and before to.
 func (s *scan) entry(path string, from, to int) (int, bool) {
 	all := s.index.Entries[from:to]
 	i := sort.Search(len(all), func(i int) bool { return all[i].Path >= path })
@@ -386,8 +386,8 @@ func sameTime(a, b int64) bool {
 }
 
 const (
-	maxCompare = repo.MaxObject // bytes of a file; of a larger one neither lines nor line endings are compared
-	maxHashed  = 256 << 20      // bytes of a file; a larger one counts as changed
+	maxCompare = repo.MaxObject // bytes of a file; the line endings of a larger one are not normalized
+	maxHashed  = 256 << 20      // bytes of a file that is read again; a larger one counts as changed
 )
 
 // unchanged reports whether the content of a file is known to be that in the index. A file

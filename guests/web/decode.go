@@ -12,7 +12,8 @@ import (
 const maxBody = 8 << 20
 
 // decode converts a body to UTF-8. declared is the encoding in the answer's headers; if it is
-// empty, the body decides. encoding is the name of the body's encoding; "" for UTF-8. If the
+// empty, or the body begins with a byte order mark, the body decides. encoding is the name of
+// the body's encoding; "" for UTF-8, in which bytes that are not valid are kept. If the
 // encoding is not known, known is false and the body is returned as it is: the markup, and
 // text in ASCII, are the same in most encodings. cut reports whether text was left out.
 func decode(body []byte, declared string, isHTML bool) (text []byte, encoding string, known, cut bool) {
@@ -65,7 +66,8 @@ func wholeRunes(body []byte) int {
 	return len(body)
 }
 
-// metaCharset returns the encoding that the head of a page declares; empty: it declares none.
+// metaCharset returns the encoding that a meta element in the first bytes of a page declares,
+// in lower case; empty: there is none.
 func metaCharset(head []byte) string {
 	s := scanner{src: head}
 	for {
@@ -139,8 +141,8 @@ var (
 	latin9      = latin9Table()
 )
 
-// upperHalf returns the characters of the bytes from 0x80 on: those of Latin-1, with the
-// characters of other in their place from the byte at on.
+// upperHalf returns the characters of the bytes from 0x80 on: those of Latin-1, but from the
+// byte at on the characters of other, one for each byte, as far as they go.
 func upperHalf(at int, other string) (table [128]rune) {
 	for i := range table {
 		table[i] = rune(0x80 + i)

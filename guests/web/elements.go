@@ -49,7 +49,7 @@ type properties struct {
 	raw      bool // no tags are in its text, as in script
 	skipped  bool // its content is left out: it is not text for people
 	hideable bool // it always has an end tag, so an attribute can hide exactly its content
-	breaks   int  // number of line ends before and after the element
+	breaks   int  // line ends before and after the element, unless page.open has a case for it
 }
 
 var propertiesOf = func() (table [128]properties) {

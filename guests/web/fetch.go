@@ -34,7 +34,7 @@ type fetchResult struct {
 	Status      int    `json:"status"`
 	ContentType string `json:"content_type,omitempty"`
 	NextOffset  int    `json:"next_offset,omitempty"` // offset of the next part; 0: this was the last part
-	Truncated   bool   `json:"truncated,omitempty"`   // the body was not read to its end
+	Truncated   bool   `json:"truncated,omitempty"`   // the end of the body is missing: too large or too slow
 	Note        string `json:"note,omitempty"`
 
 	image []tool.Image

@@ -11,7 +11,7 @@ import (
 // Limits on the style sheets of a page; what exceeds them is ignored.
 const (
 	maxSheet = 64 << 10 // bytes of each style sheet
-	maxRules = 1000     // selectors, in all sheets together
+	maxRules = 1000     // selectors, in all sheets together; the rule that exceeds it is still read
 )
 
 type concealment int
@@ -85,8 +85,9 @@ func (p *page) readSheet(text string) {
 	}
 }
 
-// unconditional reports whether a block holds CSS rules that apply on every screen: @media or
-// @layer without a condition. before is the text in front of the block.
+// unconditional reports whether a block of CSS rules is one of @media or @layer, without
+// "print" or a parenthesis in front: such rules are taken to apply on every screen. before is
+// the text between the previous rule and the block.
 func unconditional(before string) bool {
 	before = strings.ToLower(strings.TrimSpace(before))
 	return (strings.HasPrefix(before, "@media") || strings.HasPrefix(before, "@layer")) && !strings.Contains(before, "print") && !strings.Contains(before, "(")

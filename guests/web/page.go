@@ -33,16 +33,16 @@ type page struct {
 	cells        int    // number of cells in the present table row
 	row          int    // offset of the present table row in the output
 	href         []byte // URL of the link around the text, as written; nil: there is none
-	openLink     string // URL of the link whose bracket is open; empty: no link
+	openLink     string // resolved URL of the link whose "[" is written; empty: none is open
 
 	skipTag        []byte          // name of the element that is left out or marked, as written; nil: there is none
 	skipElement    element         // the element whose name is skipTag; 0: an element that this package does not know
 	skipDepth      int             // number of open elements with the same name, including the skipped element
 	innerDepth     int             // number of open elements in it for which [page.nests] is true
-	skipReason     concealment     // reason why the element is skipped or marked
-	hidesText      bool            // some text of the page is hidden
+	skipReason     concealment     // reason why the element is skipped or marked; shown: its name
+	hidesText      bool            // some text of the page is hidden from people
 	markHidden     bool            // the element is not skipped: its text is written, marked as hidden
-	bracketPending bool            // nothing of the marked text is written yet
+	bracketPending bool            // the "[hidden text: " before the marked text is not written yet
 	rules          map[string]bool // selectors TAG, .CLASS and #ID that style sheets hide
 }
 
@@ -84,8 +84,9 @@ func (p *page) render(src []byte) {
 	}
 }
 
-// maxAttribute limits the bytes of a title, a URL, an alternative text or a list of classes. A
-// longer URL or alternative text is ignored; a longer title or list of classes is cut.
+// maxAttribute limits the bytes of a title, a URL, an alternative text or, in the answers of
+// DuckDuckGo only, a list of classes. A longer URL or alternative text is ignored; a longer
+// title or list of classes is cut.
 const maxAttribute = 1000
 
 func (p *page) title(text []byte) {
@@ -323,7 +324,7 @@ func (p *page) forceBreaks(breaks int) {
 // chunkBytes is the number of bytes of a text that are converted at a time, to limit memory.
 const chunkBytes = 64 << 10
 
-// text writes text in which entities are replaced by their characters.
+// text writes text, and replaces its entities by their characters.
 func (p *page) text(b []byte) {
 	for len(b) > 0 && !p.out.full() {
 		n := min(len(b), chunkBytes)
@@ -350,8 +351,8 @@ func (p *page) text(b []byte) {
 // Kinds of bytes in text whose white space is collapsed.
 const (
 	ordinary = iota
-	blank    // white space
-	suspect  // part of a character that may be invisible
+	blank    // the byte is white space
+	suspect  // the byte is part of a character that may be invisible
 )
 
 var byteKinds = func() (table [256]byte) {
@@ -392,7 +393,8 @@ func (p *page) writeWords(text string) {
 	}
 }
 
-// write writes text, and before it all that is pending: breaks, marks, the bracket of a link.
+// write writes text, and before it all that is pending: line ends or a blank, a mark such as
+// that of a list entry, and the opening bracket of a link.
 func (p *page) write(text string) {
 	p.writePending()
 	if p.href != nil && p.openLink == "" {
@@ -443,9 +445,9 @@ func (p *page) endLink() {
 	p.href, p.openLink = nil, ""
 }
 
-// clean removes invisible characters, by which a page can tell a model something that
-// people do not see: controls except newline and tab, direction overrides, tag characters, and
-// the variation selectors from U+E0100 on, which can stand for bytes.
+// clean removes most invisible characters, by which a page can tell a model something that
+// people do not see: controls except newline and tab, zero-width spaces, direction overrides,
+// tag characters, and the variation selectors from U+E0100 on, which can stand for bytes.
 func clean(text string) string {
 	i := 0
 	for i < len(text) && byteKinds[text[i]] != suspect {

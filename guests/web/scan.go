@@ -97,7 +97,8 @@ func (s *scanner) textTo(start int) []byte {
 	return s.src[start:i]
 }
 
-// tag passes over the markup at pos and returns its token; ok is false if it is no tag.
+// tag passes over the markup at pos and returns its token. ok is false for a comment or other
+// markup that is no tag, and for a tag that has no end.
 func (s *scanner) tag() (t token, ok bool) {
 	rest := s.src[s.pos:]
 	switch c := rest[1]; {

@@ -13,7 +13,7 @@ import (
 type CommitNode struct {
 	ID      ID
 	Tree    ID
-	Parents []ID  // empty for a commit without parents, or at which a shallow clone ends
+	Parents []ID  // empty for a commit without parents, or one at which a shallow clone ends
 	When    int64 // time of the committer, in seconds since 1970
 
 	graphPos        uint32   // position in the commit-graph plus 1; 0: it is not there
@@ -25,7 +25,7 @@ type Commit struct {
 	CommitNode
 	Author    Signature
 	Committer Signature
-	Message   string // message in UTF-8, without blank lines around it
+	Message   string // message in UTF-8, without empty lines around it
 	Cut       bool   // set if the message was cut
 }
 
@@ -94,8 +94,8 @@ func (r *Repo) Commit(id ID) (*Commit, error) {
 }
 
 // CommitNode returns the node of a commit: a stored one, or one from the commit-graph, or else
-// from the object, which it stores. It reads only the beginning of the object where it can,
-// because a history has thousands of commits.
+// one from the object. Of these nodes it stores up to maxNodes. It reads only the beginning of
+// the object where it can, because a history has thousands of commits.
 func (r *Repo) CommitNode(id ID) (*CommitNode, error) {
 	if l := r.nodes[id]; l != nil {
 		return l, nil
@@ -137,7 +137,7 @@ func (r *Repo) readNode(id ID) (*CommitNode, error) {
 	return &l, nil
 }
 
-// Parent returns the parent number i of a commit, from 0.
+// Parent returns the parent number i of a commit, from 0. i must be less than their number.
 func (r *Repo) Parent(l *CommitNode, i int) (*CommitNode, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -151,8 +151,8 @@ func (r *Repo) Parent(l *CommitNode, i int) (*CommitNode, error) {
 }
 
 // parseHead parses the tree and the parents in the data of a commit, and returns the rest of
-// the data. ok is false if they are malformed, or too many. l has no parents where a shallow
-// clone ends.
+// the data. ok is false if they are malformed, or too many. l has no time, and no parents
+// where a shallow clone ends.
 func (r *Repo) parseHead(id ID, data []byte) (l *CommitNode, rest []byte, ok bool) {
 	l = &CommitNode{ID: id}
 	l.Tree, data, ok = cutID(data, "tree ")
@@ -169,7 +169,8 @@ func (r *Repo) parseHead(id ID, data []byte) (l *CommitNode, rest []byte, ok boo
 	return l, data, ok
 }
 
-// cutID cuts a line of a key and an ID off the beginning of data. ok false: there is none.
+// cutID cuts the first line off data if it is key, followed by an ID, and returns the ID and
+// the rest. If it is another line, ok is false, and rest is data.
 func cutID(data []byte, key string) (id ID, rest []byte, ok bool) {
 	end := len(key) + 2*len(id)
 	if len(data) <= end || string(data[:len(key)]) != key || data[end] != '\n' {
@@ -238,7 +239,7 @@ func signature(text string) (s Signature) {
 
 // Tag is an annotated tag.
 type Tag struct {
-	Object  ID // object that the tag names; it may be a tag, too
+	Object  ID // object that the tag names, of any kind: it may be a tag, too
 	Name    string
 	Tagger  Signature
 	Message string // message in UTF-8, cut after 64 KiB

@@ -177,7 +177,7 @@ func (r *Repo) layer(at uint32) (*graph, int64) {
 	return nil, 0
 }
 
-// position returns the position of a commit in the commit-graph; false: it is not there.
+// position returns the position of a commit in the commit-graph; false: it was not found.
 func (r *Repo) position(id ID) (uint32, bool) {
 	r.openGraphs()
 	for _, g := range r.graphs {
@@ -203,7 +203,7 @@ func (r *Repo) position(id ID) (uint32, bool) {
 	return 0, false
 }
 
-// nodeAt reads the commit at a position; nil: the commit-graph is malformed.
+// nodeAt reads the commit at a position; nil: there is none, or the commit-graph is malformed.
 func (r *Repo) nodeAt(at uint32) *CommitNode {
 	g, i := r.layer(at)
 	if g == nil {

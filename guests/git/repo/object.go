@@ -20,8 +20,9 @@ const (
 	maxChainBytes = 256 << 20 // bytes of all objects that these deltas make; more are an error
 )
 
-// Read returns an object; a larger one than [MaxObject] is an error, see [IsTooLarge]. The
-// caller must not change the bytes, which stay valid.
+// Read returns the kind and the content of an object. The error is one of [IsTooLarge] if the
+// object has more than [MaxObject] bytes, or is made from larger ones; that of [IsSpent] is
+// one, too. The caller must not change the bytes, which stay valid.
 func (r *Repo) Read(id ID) (Kind, []byte, error) {
 	kind, data, cut, err := r.read(id, MaxObject)
 	if err == nil && cut {
@@ -44,8 +45,8 @@ func (r *Repo) ReadAs(id ID, want Kind) ([]byte, error) {
 }
 
 // read returns an object. If it has more than maxBytes bytes, read returns the first maxBytes
-// of them and cut, or all of a cached one. For an object that is stored as a delta it returns
-// an error instead, also if only a base has more.
+// of them and sets cut, or returns all of a cached one. For an object that is stored as a
+// delta it returns an error instead, also if only a base has more.
 func (r *Repo) read(id ID, maxBytes int) (kind Kind, data []byte, cut bool, err error) {
 	if err := r.Check(); err != nil {
 		return 0, nil, false, err

@@ -61,7 +61,7 @@ func (r *Repo) ref(name string) (id ID, last string, err error) {
 	return ID{}, last, Corrupt("the reference %q leads to others without end", name)
 }
 
-// readRef returns the text of a reference, without blanks at its end.
+// readRef returns the text of a reference, without white space at its end.
 func (r *Repo) readRef(name string) (string, error) {
 	dir := r.CommonDir
 	if format.IsPerWorktreeRef(name) {
@@ -132,7 +132,8 @@ const (
 )
 
 // Refs lists the references whose names begin with below, such as refs/heads/, sorted by name.
-// more is set if there are more than [MaxRefs]. References that cannot be read are left out.
+// If more than [MaxRefs] exist, more is set, and refs holds that many, maybe not the first.
+// References that cannot be read are left out.
 func (r *Repo) Refs(below string) (refs []Ref, more bool, err error) {
 	found := map[string]ID{}
 	err = r.packedRefs(func(name, id string) bool {

@@ -62,7 +62,7 @@ func parseID(s string) (id ID, ok bool) {
 type Repo struct {
 	GitDir     string // git's $GIT_DIR
 	CommonDir  string // directory that all worktrees share
-	Worktree   string // top directory of the files; "": the repository is bare
+	Worktree   string // top directory of the files; "": it is bare, or was opened inside the git directory
 	OpenedPath string // path given to Open, relative to Worktree or the bare repository
 
 	cancelled      func() error // returns an error once the call must end; nil: only its work limits it
@@ -80,7 +80,7 @@ type Repo struct {
 	nodes          map[ID]*CommitNode  // nodes read from objects, not the commit-graph; up to maxNodes
 	packsListed    bool                // set once listPacks was called
 	lostAlternates []string            // alternates that do not exist or are not granted
-	partialClone   bool                // set by listPacks if some objects are only at the remote
+	partialClone   bool                // set by listPacks if some objects may be only at the remote
 	shallow        map[ID]bool         // commits at which a shallow clone ends; empty: it is not shallow
 	lookups        map[lookupKey]Entry // results of lookup; a zero entry: the tree lacks the name
 	loose          map[byte][]ID       // IDs of the loose objects, by first byte, once listed
@@ -239,7 +239,7 @@ func (r *Repo) Close() {
 const maxAlternates = 32 // directories of objects; further ones are ignored
 
 // addAlternates adds the directories of objects in objects/info/alternates, from which the
-// repository borrows objects, if they exist and are granted.
+// repository borrows objects, and those in their alternates, if they exist and are granted.
 func (r *Repo) addAlternates() {
 	for i := 0; i < len(r.objects); i++ {
 		text, err := readSmall(filepath.Join(r.objects[i], "info", "alternates"), maxPointerFile)

@@ -259,8 +259,9 @@ func (r *Repo) abbreviated(name string) (id ID, found bool, err error) {
 
 const maxAmbiguous = 100 // objects that are compared for one abbreviated ID; more are an error
 
-// idsWithPrefix lists the IDs that begin with lower-case digits, sorted: all, or some of more
-// than maxAmbiguous.
+// idsWithPrefix returns the IDs that begin with digits (at most 40, in lower case), sorted and
+// each once. If it finds more than maxAmbiguous, it returns only some; an object in several
+// packs counts for each.
 func (r *Repo) idsWithPrefix(digits string) (all []ID, err error) {
 	var low ID
 	padded := digits + strings.Repeat("0", 40-len(digits))

@@ -85,7 +85,8 @@ func gitDirs(common string) ([]string, error) {
 	return dirs, err
 }
 
-// ObjectGitDirs returns the git directories whose objects the repository uses, its own first.
+// ObjectGitDirs returns the git directories whose objects the repository uses: CommonDir
+// first, then those of alternates.
 func (r *Repo) ObjectGitDirs() []string {
 	dirs := slices.Clone(r.objects)
 	for i, objects := range dirs {

@@ -28,7 +28,8 @@ const (
 // errSpent is returned when a call has reached its limit for work.
 var errSpent = TooLarge("this takes more work than one call may do; name a path, a smaller range or a later revision, or run git itself by bash")
 
-// IsSpent reports whether err means that a call has reached its limit for work.
+// IsSpent reports whether err means that a call has reached its limit for work. It does not
+// look into a wrapped error.
 func IsSpent(err error) bool { return err == errSpent }
 
 // Spend counts units of work.
@@ -37,8 +38,8 @@ func (r *Repo) Spend(units int) { r.spent += max(units, 0) }
 // Spent returns the units of work so far.
 func (r *Repo) Spent() int { return r.spent }
 
-// AllowMore allows this many more units of work from now on, so that a call at its limit can
-// write its findings.
+// AllowMore allows this many units of work from now on, in place of what was left, for example
+// so that a call at its limit can write its findings.
 func (r *Repo) AllowMore(more int) { r.workLimit = r.spent + more }
 
 // Check returns an error if the call must end, or has reached its limit for work.
