@@ -126,7 +126,7 @@ func (c *call) blame() error {
 			delete(b.origins, originKey{o.commit.ID, o.path}) // otherwise thousands would stay in memory
 		}
 		rest, err := b.passToParents(o)
-		if repo.IsTooLarge(err) && !repo.IsSpent(err) {
+		if repo.IsTooLarge(err) && !repo.IsSpent(err) && o.commit != nil {
 			b.large = true
 		} else if err != nil && (!repo.IsSpent(err) || o.commit == nil) {
 			return err
