@@ -22,7 +22,7 @@ import (
 const (
 	maxRedirects      = 5        // redirects of one request; one more is an error
 	maxResponseHead   = 64 << 10 // bytes of all headers of an answer; more are an error
-	maxResponseFields = 256      // headers of an answer; more are an error
+	maxResponseFields = 256      // headers of an answer to a guest or a command; more are an error
 )
 
 // Fetch implements [services.HTTP]. All its errors are [*services.Error] values.
@@ -65,7 +65,7 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req services.Req
 }
 
 // Lazy returns the egress, which it makes when a call first needs the network. If it returns
-// an error, every request is denied.
+// an error, the request of the call is denied.
 type Lazy func() (*Egress, error)
 
 // ServeProxy is [Egress.ServeProxy].

@@ -16,7 +16,7 @@ const (
 	maxHeaderBytes = 16 << 10 // bytes of the headers of a guest's request; more are an error
 )
 
-// methods lists the methods that a request may have.
+// methods lists the methods that a guest's or a command's request may have.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 // reservedHeaders lists headers that a guest must not set, in lower case: they control the end of

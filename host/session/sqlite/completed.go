@@ -16,7 +16,7 @@ import (
 // Without it all calls are read.
 const completedSuffix = "-settled"
 
-// completedStep is the number of new events after which the file is written again.
+// completedStep is the number of new events after which a start writes the file again.
 const completedStep = 1000
 
 // completedUpTo returns the number of the event that the file names; 0: there is no valid file.
