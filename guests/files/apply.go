@@ -19,7 +19,7 @@ import (
 
 const (
 	// maxPatchedBytes limits the size of the new content of all files of a patch together;
-	// more is an error. It is in memory until every hunk is known to fit.
+	// more is an error. It is all in memory, because no file changes before every hunk fits.
 	maxPatchedBytes = 12 << 20
 	// maxPatchDiff is the number of bytes of diffs, and that of bytes of output, after which the
 	// diffs and previews of further files of a patch are left out.
@@ -36,16 +36,18 @@ type patchArgs struct {
 type patchResult struct {
 	Output string            `json:"output"`
 	Files  int               `json:"files"`  // number of files in the patch
-	Diff   string            `json:"diff"`   // diff of the updated files
-	SHA256 map[string]string `json:"sha256"` // SHA-256 of each file that is left, by its path in the patch
+	Diff   string            `json:"diff"`   // diff of the updated files; a long one is cut
+	SHA256 map[string]string `json:"sha256"` // SHA-256 of each added, changed or moved file, by its (new) path in the patch
 }
 
 // patchStep is the change of one file of a patch. All steps are prepared before any is made.
 type patchStep struct {
 	patch.File
-	loc, dest location    // dest is the file after a move; without a move it is loc
-	outcome   editOutcome // result; only the SHA-256 if the content stays, zero if the file is removed
-	summary   string
+	loc, dest location // dest is the file after a move; without a move it is loc
+	// outcome is the result, without the field content. A new file has no diff. If the content
+	// stays, only the SHA-256 is set; if the file is removed, nothing.
+	outcome editOutcome
+	summary string
 }
 
 func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
@@ -202,7 +204,6 @@ func (s *patchStep) modeWords() string {
 	return map[string]string{patch.Executable: ", executable now", patch.Plain: ", not executable now"}[s.Mode]
 }
 
-// carryOut changes the file.
 func (s *patchStep) carryOut() error {
 	var err error
 	switch {
@@ -230,10 +231,11 @@ func (s *patchStep) carryOut() error {
 }
 
 // placeHunks returns the changes that hunks make. A hunk fits where all its old lines are, after
-// the hunk before it: exactly or, if that is nowhere, with other white space at the ends of
-// lines, which note mentions if there is one such place. If it fits at several places, its
-// anchors or the line number of a unified diff have to choose one. A place that is only similar
-// is never chosen.
+// the hunk before it and its anchors: exactly or, if that is nowhere, with other white space at
+// the ends of lines, which note mentions if there is one such place. If it fits at several
+// places, the line number of a unified diff has to choose one, or, for exact ones, an anchor: then
+// the first is taken. A place that is only similar is never chosen. A hunk without old lines is
+// appended to an empty file, or to another one if it says so; else it is an error.
 func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string, err error) {
 	pos := 0
 	for i, h := range hunks {
@@ -382,7 +384,8 @@ func (t *textFile) explainNoMatch(h patch.Hunk, old []string, from int) string {
 
 func (t *textFile) lineAt(offset int) int { return 1 + countLines(t.content[:offset]) }
 
-// linesAt lists the numbers of the lines at some offsets, in words, at most maxPlaces of them.
+// linesAt returns the numbers of the lines at some offsets as a text, such as "3, 17". It ends
+// with "..." after maxPlaces numbers, if there are more.
 func (t *textFile) linesAt(offsets []int) string {
 	var out []string
 	for i, at := range offsets {

@@ -21,8 +21,8 @@ type hunk struct {
 	old, new         []string
 }
 
-// unifiedDiff returns the changes as a unified diff. It need not search for differences, because
-// it knows where the changes are.
+// unifiedDiff returns the changes as a unified diff; a long one is cut. It need not search for
+// differences, because it knows where the changes are.
 func unifiedDiff(name string, content []byte, changes []change) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "--- a/%s\n+++ b/%s\n", name, name)
@@ -49,7 +49,7 @@ func unifiedDiff(name string, content []byte, changes []change) string {
 }
 
 // writeHunk writes neighbouring hunks as one hunk of a diff; content is the old content.
-// Earlier hunks add shift lines. It returns the number of lines that these add, maybe below 0.
+// Earlier hunks add shift lines. It returns the number of lines that group adds, maybe below 0.
 func writeHunk(out *strings.Builder, content []byte, group []hunk, shift int) (grown int) {
 	first, last := group[0], group[len(group)-1]
 	before := splitLines(content[offsetLinesBefore(content, first.start, diffContext):first.start])
@@ -72,7 +72,8 @@ func writeHunk(out *strings.Builder, content []byte, group []hunk, shift int) (g
 	return grown
 }
 
-// span returns a range of lines as a unified diff has it; an empty one names the line before.
+// span returns the range of n lines as a unified diff has it; an empty one names the line before.
+// first counts from 0.
 func span(first, n int) string {
 	if n == 0 {
 		return fmt.Sprintf("%d,0", first)

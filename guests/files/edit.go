@@ -80,7 +80,6 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	}, nil
 }
 
-// textFile is a text file that a call edits.
 type textFile struct {
 	loc     location
 	content []byte // text of the file in UTF-8, without a byte order mark
@@ -98,7 +97,8 @@ type editOutcome struct {
 	sha256  string
 }
 
-// edit returns the outcome of some changes. It is an error if the content stays the same.
+// edit returns the outcome of some changes; the file stays as it is. It is an error if the content
+// stays the same, gets too large, gets a NUL byte, or has a character that the encoding lacks.
 func (t *textFile) edit(changes []change) (editOutcome, error) {
 	size := len(t.content)
 	for _, c := range changes {
@@ -182,13 +182,13 @@ type change struct {
 	text       string
 }
 
-// findChanges returns the occurrences of old, in order and not overlapping. If there are more
-// than maxReplacements, it may not return all.
+// findChanges returns the changes that replace the occurrences of old by new, in order and not
+// overlapping. If there are more than maxReplacements, it may not return all.
 //
 // A model writes \n for every line ending, and file_read shows no \r. So text without \r
 // also matches \r\n in the file, and the replacement gets the line ending of the replaced
 // text. If old has no line break, the replacement gets the most frequent line ending of
-// the file. Text with \r is taken literally.
+// the file. If old has \r, both texts are taken literally.
 func findChanges(content []byte, old, new string) []change {
 	if strings.Contains(old, "\r") {
 		return occurrences(content, old, new)
@@ -214,7 +214,7 @@ func findChanges(content []byte, old, new string) []change {
 	return kept
 }
 
-// ending returns the most frequent line ending of a text; "\n" if no other is more frequent.
+// ending returns "\r\n" if most line feeds of a text follow a CR, else "\n".
 func ending(content []byte) string {
 	crlf := bytes.Count(content, []byte("\r\n"))
 	if lf := countLines(content) - crlf; crlf > lf {
@@ -256,7 +256,8 @@ func applyChanges(content []byte, changes []change) []byte {
 	return out.Bytes()
 }
 
-// lineNumbers matches the number before a line in the output of file_read or cat -n.
+// lineNumbers matches the number before a line, with its separator, in the output of file_read
+// or cat -n.
 var lineNumbers = regexp.MustCompile(`^(\d+: | {1,5}\d+\t)`)
 
 // isNumbered reports whether lines were probably copied with their numbers: the first line has
@@ -349,7 +350,7 @@ func lookalikeNote(content []byte, what, want string) string {
 // the rest of the file is not searched.
 const maxLookalikeBytes = 1 << 20
 
-// character matches a character with its accents.
+// character matches the first character of a text, with its accents.
 var character = regexp.MustCompile(`(?s)^.\pM*`)
 
 // visibleForm returns the same text for texts that look alike, such as those with other quotes
@@ -383,9 +384,9 @@ func visibleRune(r rune) string {
 // others are ignored.
 const maxCompared = 50
 
-// closest finds the place of the content where most lines are equal to the wanted lines. It
-// returns the first line there that differs: its number, its text, and the wanted text. number
-// is 0 if no line is equal; empty lines do not count.
+// closest finds the place of the content where most lines, but not all, are equal to the wanted
+// lines. It returns the first line there that differs: its number, its text, and the wanted text.
+// number is 0 if there is no such place; empty lines do not count.
 func closest(content []byte, lines []string) (number int, have, want string) {
 	best, first := 0, 1
 	for at := 0; at < len(content); at, first = offsetAfterLines(content, at, 1), first+1 {
@@ -411,7 +412,8 @@ func closest(content []byte, lines []string) (number int, have, want string) {
 }
 
 // mostSimilarLine returns the line whose beginning and end share the most bytes with want, at
-// least half of want; number is 0 if there is no such line.
+// least half of want; number is 0 if there is no such line. Of long lines it compares and
+// returns only the beginning.
 func mostSimilarLine(content []byte, want string) (number int, have string) {
 	want = strings.TrimSpace(want)
 	want = want[:min(len(want), maxDiffLine)]

@@ -82,7 +82,8 @@ func filesystem(ctx context.Context, in filesystemArgs) (filesystemResult, error
 	return out, nil
 }
 
-// readWhole returns the whole text of a file for the operation read.
+// readWhole returns the whole text of a file for the operation read. A file that is not UTF-8, or
+// is binary, is an error.
 func readWhole(l location) (filesystemResult, error) {
 	info, err := os.Stat(l.abs)
 	if err != nil {

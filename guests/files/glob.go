@@ -29,7 +29,7 @@ type globResult struct {
 	Hint      string `json:"hint,omitempty"`
 }
 
-// errEnough ends a walk or a search after its limit on results was reached.
+// errEnough ends a walk or a search that has more results than its limit.
 var errEnough = errors.New("enough found")
 
 func glob(ctx context.Context, in globArgs) (globResult, error) {

@@ -39,7 +39,7 @@ type grepArgs struct {
 type grepResult struct {
 	Output    string `json:"output"`
 	Count     int    `json:"count"` // number of matching lines in Output
-	Files     int    `json:"files"` // number of files with a match
+	Files     int    `json:"files"` // number of files with a match in Output
 	Truncated bool   `json:"truncated,omitempty"`
 	Hint      string `json:"hint,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 const (
 	// binaryProbe is the number of first bytes that decide whether a file is binary.
 	binaryProbe  = lines.BinaryProbe
-	maxShownLine = 2000 // limits the characters of a line that are shown, except by raw; the rest is cut
+	maxShownLine = 2000 // limits the characters of a line in file_read (not with raw) and grep; the rest is cut
 )
 
 // readerBytes is the number of bytes of a file that are read at a time.
@@ -31,7 +31,8 @@ func newLineReader(r *bufio.Reader, max int) *lineReader { return &lineReader{r:
 
 // next returns the next line and its full length in bytes, both without its ending, and the
 // ending, empty if there is none. line is valid until the next call; of a longer line it holds
-// only the first max bytes. After the last line the error is io.EOF.
+// only the first max bytes, and a CR at its end may count as text. After the last line the error
+// is io.EOF.
 func (r *lineReader) next() (line []byte, length int, ending string, err error) {
 	r.line = r.line[:0]
 	for {

@@ -131,8 +131,9 @@ func describe(dir location, d search.Entry, info *search.Info) lsEntry {
 	return entry
 }
 
-// sortEntries sorts entries, which come in the order of their names: equal ones keep it. Then,
-// if reverse is set, it turns the whole order round.
+// sortEntries sorts entries, which come in the order of their names, by "size" or "modified", the
+// smallest or oldest first: equal ones keep the order of names, and so do all for another value.
+// Then, if reverse is set, it turns the whole order round.
 func sortEntries(entries []lsEntry, by string, reverse bool) {
 	slices.SortStableFunc(entries, func(a, b lsEntry) int {
 		order := 0

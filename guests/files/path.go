@@ -13,14 +13,13 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
-// location is the place of a file or directory.
 type location struct {
 	abs string // cleaned, absolute path for opening the file
 	rel string // path for people and models: relative inside the working directory, else absolute
 }
 
-// locate resolves a path argument; an empty path is the working directory. A slash at the end of
-// a file's path is an error.
+// locate resolves a path argument; an empty path is the working directory. Nothing need be there,
+// but a slash at the end of the path of an existing file is an error.
 func locate(path string) (location, error) {
 	cwd, err := os.Getwd()
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 	maxPreviewLines = 10 // lines at each end of a run of new lines; those between are left out
 )
 
-// preview returns the changed lines and the lines around them, with the numbers that file_read
+// preview returns the new lines and the lines around them, with the numbers that file_read
 // would show after the change, so that a model can go on with these numbers. A long preview is
 // cut.
 func preview(was, is []byte, changes []change) string {

@@ -37,7 +37,7 @@ type readArgs struct {
 type readResult struct {
 	Output     string `json:"output"`
 	SHA256     string `json:"sha256,omitempty"`      // of the whole file; absent for a directory and beyond 8 MiB
-	Lines      int    `json:"lines,omitempty"`       // lines in the file; absent beyond 64 MiB, unless its end was reached
+	Lines      int    `json:"lines,omitempty"`       // lines in a text file; absent beyond 64 MiB, unless its end was reached
 	NextOffset int    `json:"next_offset,omitempty"` // offset of the next page; absent after the last page
 	Encoding   string `json:"encoding,omitempty"`    // encoding of the file; absent for UTF-8 without a byte order mark
 	Count      int    `json:"count,omitempty"`       // number of shown entries of a directory
@@ -220,8 +220,8 @@ func (p page) read(ctx context.Context, f io.Reader, l location) (readResult, er
 	return out, nil
 }
 
-// footer returns the line below a page; empty: there is nothing to say. It is not for raw pages,
-// where it would belong to the text.
+// footer returns the line below a page, after a line feed; empty: there is nothing to say. It is
+// not for raw pages, where it would belong to the text.
 func (p page) footer(out readResult, enc charset.Encoding, damaged bool, likely string) string {
 	var notes []string
 	if out.NextOffset > 0 {
@@ -261,8 +261,8 @@ func likelyEncodings(enc, hint charset.Encoding, part []byte) string {
 	return strings.ReplaceAll(strings.Trim(forms, "[]"), " ", " or ")
 }
 
-// formatNumbered returns one line with its number. whole is set if line is the whole line, and
-// not only its beginning. length is the number of bytes of the line in the file.
+// formatNumbered returns one line with its number and a line feed; a long line is cut. whole is
+// set if line is the whole line. length is the number of bytes of the line in the file.
 func formatNumbered(number int, line []byte, whole bool, length int) string {
 	text, cutHere := cut(line, maxShownLine)
 	if !whole || cutHere {

@@ -47,7 +47,7 @@ type searcher struct {
 
 	file          string // name of the file of the latest line, as it is shown
 	printed       uint64 // number of the line of file that was printed last
-	contextEnd    uint64 // number of the last context line after the latest match
+	contextEnd    uint64 // number of the last context line after the latest match; 0: no match in file yet
 	contextBefore []grepLine
 }
 
@@ -84,7 +84,8 @@ func (s *searcher) add(ctx context.Context, dir location, name string) error {
 	return s.begin(ctx)
 }
 
-// searchFile searches the only file of a call. An error of the file fails the call.
+// searchFile searches the only file of a call. An error of the file fails the call. A binary file,
+// and without encoding one in UTF-16 or UTF-32, is only noted.
 func (s *searcher) searchFile(ctx context.Context, l location) error {
 	f, err := os.Open(l.abs)
 	if err != nil {
@@ -202,7 +203,8 @@ func (s *searcher) collect() error {
 	return nil
 }
 
-// scan searches a file in the module, without the host.
+// scan searches a file in the module, without the host. The error is errEnough if there is a match
+// beyond the limits; any other error means that the file was not searched to its end.
 func (s *searcher) scan(l location) error {
 	f, err := os.Open(l.abs)
 	if err != nil {
@@ -235,7 +237,7 @@ func (s *searcher) startFile(l location) {
 }
 
 // line handles the next line of a result: a match (matches) or context. cut is set if text is
-// only the beginning of the line.
+// only the beginning of the line. A match beyond the limits is errEnough, and is not printed.
 func (s *searcher) line(number uint64, text string, matches, cut bool) error {
 	if cut {
 		text += " [line cut]"

@@ -16,8 +16,8 @@ import (
 // wants to search them. All names begin with a dot.
 var versionControl = []string{".git", ".hg", ".svn", ".bzr"}
 
-// walker visits the files below a directory in the order of their names, directory by
-// directory. It follows no links, so that it always ends.
+// walker visits the files below a directory in the order of their names, and goes through each
+// directory at its place in that order. It follows no links, so that it always ends.
 type walker struct {
 	hidden     bool // visit entries that start with a dot
 	gitignored bool // visit entries that .gitignore excludes
@@ -118,9 +118,9 @@ func (w *walker) wants(prefix string, entry search.Entry, ignored gitignore.Dir)
 	return !dir || w.enter == nil || w.enter(prefix+entry.Name)
 }
 
-// list lists directories that the walk will enter next, in their order: at least one, at most
-// maxAhead. The first of entries is such a directory. A nil listing: the caller has to list
-// that directory itself.
+// list lists the next directories among entries that the walk will enter, in their order: at
+// least one, at most maxAhead. The first of entries is such a directory. A nil listing: the
+// caller has to list that directory itself.
 func (w *walker) list(dir location, prefix string, entries search.Listing, ignored gitignore.Dir) []search.Listing {
 	var names []string
 	for _, entry := range entries {

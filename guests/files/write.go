@@ -207,8 +207,8 @@ func readHashed(f io.Reader, size int64) ([]byte, error) {
 	return content.Bytes(), err
 }
 
-// checkHash returns an error if want is not empty and the file has another hash. The error
-// does not show the hash, so that the caller has to read the file again.
+// checkHash returns an error if want is not empty and the file has another hash, or more than
+// maxHashed bytes. It does not show the hash, so that the caller has to read the file again.
 func checkHash(l location, size int64, want string) error {
 	if want == "" {
 		return nil

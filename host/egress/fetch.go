@@ -22,7 +22,7 @@ import (
 const (
 	maxRedirects      = 5        // redirects of one request; one more is an error
 	maxResponseHead   = 64 << 10 // bytes of all headers of an answer; more are an error
-	maxResponseFields = 256      // headers of an answer; more are an error
+	maxResponseFields = 256      // headers of an answer to a guest or a command; more are an error
 )
 
 // Fetch implements [services.HTTP]. All its errors are [*services.Error] values.
@@ -65,7 +65,7 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req services.Req
 }
 
 // Lazy returns the egress, which it makes when a call first needs the network. If it returns
-// an error, every request is denied.
+// an error, the request of the call is denied.
 type Lazy func() (*Egress, error)
 
 // ServeProxy is [Egress.ServeProxy].
@@ -94,7 +94,7 @@ type fetch struct {
 	target       target
 	method       string
 	headers      http.Header
-	firstHeaders http.Header // headers of the first request, with secrets; nil: it has none, or was sent
+	firstHeaders http.Header // headers of the first request, filled in; nil: not filled in, or it was answered
 	filled       bool        // set if a secret was put into a header
 	unfilledSize int64       // bytes of the first request without secrets, as of size
 	body         []byte      // nil: none
@@ -154,8 +154,9 @@ func (x *fetch) fill(fill services.Fill) error {
 // not have them: a part of a secret is not recognized when a server repeats it.
 var rangeHeaders = []string{"if-range", "range", "request-range"}
 
-// bodyHeaders lists the headers that describe the body as the server sent the body. If a
-// secret was taken out, they would reveal its length, or whether a guess is right.
+// bodyHeaders lists the headers that describe the body as the server sent the body. If a secret
+// was sent or taken out, a guest does not get them: they would reveal the secret's length, or
+// whether a guess is right.
 var bodyHeaders = []string{"Content-Digest", "Content-Length", "Content-Md5", "Content-Range", "Digest", "Repr-Digest"}
 
 func (x *fetch) decide() network.Decision {
@@ -189,7 +190,8 @@ func (x *fetch) follow(status int, location string) error {
 }
 
 // exchange makes one request, on a new connection: no connection is used again under another
-// decision. location is the target of a redirect; empty: the answer is none.
+// decision. location is the target of a redirect, and resp then has only a status; empty: the
+// answer is no redirect.
 func (x *fetch) exchange(ctx context.Context) (resp *services.Response, location string, err error) {
 	d := x.decide()
 	start := time.Now()
@@ -322,7 +324,8 @@ func checkHead(resp *http.Response) error {
 	return nil
 }
 
-// redirects returns the header Location of a redirect; empty: it is none. Two of them are an error.
+// redirects returns the header Location of a redirect; empty: the answer is no redirect, or lacks
+// the header. Two such headers are an error.
 func redirects(resp *http.Response) (string, error) {
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,

@@ -160,7 +160,7 @@ func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host
 	return secured, nil
 }
 
-// shorten cuts a text to maxBytes bytes, and marks the cut.
+// shorten cuts a text to at most maxBytes bytes, and marks a cut with "…" behind them.
 func shorten(s string, maxBytes int) string {
 	if len(s) <= maxBytes {
 		return s

@@ -6,7 +6,8 @@ import (
 	"github.com/stockade-dev/stockade/host/services"
 )
 
-// redactError returns an error without secrets in its text: our errors quote servers.
+// redactError returns an error without secrets in its text: our errors quote servers. An error
+// whose text held one then wraps no other error.
 func (e *Egress) redactError(err error) error {
 	f, ok := errors.AsType[*services.Error](err)
 	if !ok {

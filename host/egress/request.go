@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// userAgent is sent if a guest sets no User-Agent.
+// userAgent is sent to a proxy, and to a server if a guest sets no User-Agent.
 const userAgent = "stockade"
 
 const (
@@ -16,11 +16,11 @@ const (
 	maxHeaderBytes = 16 << 10 // bytes of the headers of a guest's request; more are an error
 )
 
-// methods lists the methods that a request may have.
+// methods lists the methods that a guest's or a command's request may have.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
-// reservedHeaders lists headers that only the host may set, in lower case: they control the end of
-// a message, its destination, or the connection.
+// reservedHeaders lists headers that a guest must not set, in lower case: they control the end of
+// a message, its destination, or the connection. See checkHeader for further ones.
 var reservedHeaders = []string{
 	"accept-encoding", // the host must bound what it decompresses
 	"connection", "content-length", "expect", "host", "http2-settings", "keep-alive",

@@ -21,7 +21,7 @@ import (
 
 const (
 	maxConnections = 64 // connections of a command that are served at once; further ones wait
-	// maxDrain limits the bytes that are read from a client after its answer, and dropped:
+	// maxDrain limits the bytes that are read from a client after it was answered, and dropped:
 	// closing the connection at once could destroy the answer.
 	maxDrain = 256 << 10
 )
@@ -172,7 +172,8 @@ func (c *relay) run(ctx context.Context) error {
 	return c.forward(ctx, h, "http://"+target{Origin: o}.authority()+h.target)
 }
 
-// connectTarget parses the HOST:PORT of a CONNECT. The protocol of the result has no meaning.
+// connectTarget parses the HOST:PORT of a CONNECT, and checks its header Host. The protocol of the
+// result has no meaning.
 func connectTarget(h *head) (network.Origin, error) {
 	o, rest, err := network.ParseOrigin("https://" + h.target)
 	if err == nil && (rest != "" || !strings.HasSuffix(h.target, ":"+strconv.Itoa(int(o.Port)))) {

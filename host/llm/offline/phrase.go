@@ -68,7 +68,6 @@ type (
 	}
 )
 
-// understood reports whether there is a call for the phrase.
 func (p phrase) understood() bool { return len(p.actions) > 0 }
 
 // choose returns the first action whose tool is offered; false: there is none.

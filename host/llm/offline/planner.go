@@ -159,7 +159,9 @@ func callsSince(messages []llm.Message) (calls []pastCall, limit string) {
 	return calls, limit
 }
 
-// report returns the text of the last answer of a turn. cut is set if the request was too long.
+// report returns the text of the last answer of a turn. cut is set if the request was too long, so
+// that phrases are only those of its beginning. calls are those of the turn. limit is the host's
+// message about the limit that stopped the turn; empty: none did.
 func report(phrases []phrase, cut bool, calls []pastCall, limit string) string {
 	var out strings.Builder
 	switch {
@@ -253,8 +255,8 @@ func parseEnvelope(output string) *envelope {
 	return &env
 }
 
-// describe describes the result of a call. An error is given in the words of the result. Of a
-// success only the numbers are given, and for file_read the first lines of the text.
+// describe describes the result of a call: an error in the words of the result, a success as
+// describeOutput does. It quotes a result that is no envelope.
 func describe(d pastCall) string {
 	if !d.hasResult {
 		return "no result came back."
@@ -321,7 +323,7 @@ const (
 	quotedRunes = 200 // characters of each quoted line, after which it is cut
 )
 
-// quote returns the number of lines of a text, and its first lines.
+// quote returns the number of lines of a text, and its first lines; "empty output." if it is blank.
 func quote(text string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if strings.TrimSpace(text) == "" {

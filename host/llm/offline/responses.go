@@ -86,7 +86,8 @@ func decodeStrict(data []byte, v any) error {
 
 // readResponses parses a request of the Responses API into req.responses, and translates it into
 // req.Chat, the form of the chat completions API. It refuses unknown fields and items, broken
-// pairs of calls and outputs, and references to earlier responses, which this server forgets.
+// pairs of calls and outputs, and references to earlier responses, which this server forgets. It
+// ignores tools that are no functions.
 func readResponses(req *Request) error {
 	in := new(responsesRequest)
 	req.responses = in
@@ -124,7 +125,7 @@ func readResponses(req *Request) error {
 	return req.readItems(items)
 }
 
-// readItems parses the items of the input.
+// readItems translates the items of the input into req.Chat.
 func (req *Request) readItems(items []json.RawMessage) error {
 	calls, answered := map[string]int{}, map[string]bool{} // calls: index of the item of a call, by call id
 	reasoning := ""                                        // path of a reasoning item that must be followed by another item
@@ -259,8 +260,8 @@ func (req *Request) readReasoning(raw []byte) error {
 
 type object = map[string]any
 
-// response returns the response object with the given items. ended is set if the answer is
-// complete.
+// response returns the response object with the given items. ended is set if the answer has ended,
+// completely or not: the object then has the final status and the usage.
 func (req *Request) response(a Answer, items []object, ended bool) object {
 	r := object{
 		"id": answerID("resp_", req), "object": "response", "created_at": time.Now().Unix(), "model": cmp.Or(req.Chat.Model, model),
@@ -323,8 +324,8 @@ func outputText(text string) object {
 
 func wholeResponse(req *Request, a Answer) any { return req.response(a, req.items(a), true) }
 
-// streamResponse returns the event stream of an answer. The arguments of its calls are
-// interleaved.
+// streamResponse returns the event stream of an answer, without its end if the answer stalls. The
+// arguments of its calls are interleaved.
 func streamResponse(req *Request, a Answer) []byte {
 	var out bytes.Buffer
 	size, number := cmp.Or(a.ChunkBytes, chunkBytes), 0

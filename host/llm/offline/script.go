@@ -212,7 +212,7 @@ func (c scriptCall) arguments() (string, error) {
 	return text, err
 }
 
-// Remaining returns the number of lines that no request has used yet.
+// Remaining returns the number of answers in the script that no request has used yet.
 func (s *Script) Remaining() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

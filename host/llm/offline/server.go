@@ -87,7 +87,7 @@ type Server struct {
 	closeOnce sync.Once
 
 	mu       sync.Mutex   // guards the fields below
-	server   *http.Server // nil: not started
+	server   *http.Server // nil: not started, or closed
 	serveErr chan error
 }
 
@@ -338,8 +338,9 @@ type chunkCall struct {
 	} `json:"function"`
 }
 
-// streamChat returns the event stream of an answer: the reasoning, the text, and then the calls.
-// The arguments of the calls are interleaved in small pieces, like those of a fast model.
+// streamChat returns the event stream of an answer: the reasoning, the text, the calls, and the end
+// unless the answer stalls. The arguments of the calls are interleaved in small pieces, like those
+// of a fast model.
 func streamChat(req *Request, a Answer) []byte {
 	size := cmp.Or(a.ChunkBytes, chunkBytes)
 	var out bytes.Buffer

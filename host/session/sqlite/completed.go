@@ -16,7 +16,7 @@ import (
 // Without it all calls are read.
 const completedSuffix = "-settled"
 
-// completedStep is the number of new events after which the file is written again.
+// completedStep is the number of new events after which a start writes the file again.
 const completedStep = 1000
 
 // completedUpTo returns the number of the event that the file names; 0: there is no valid file.
@@ -44,7 +44,8 @@ func (s *Store) completedUpTo(ctx context.Context) int64 {
 	return seq
 }
 
-// saveCompletedUpTo writes the file for an event. If it fails, the next start reads more calls.
+// saveCompletedUpTo writes the file of completedSuffix. seq is the number of the event up to which
+// each call has a result. An error is ignored: the next start then only reads more calls.
 func (s *Store) saveCompletedUpTo(ctx context.Context, seq int64) {
 	var hash []byte
 	if s.readers.QueryRowContext(ctx, "SELECT hash FROM events WHERE seq = ?", seq).Scan(&hash) == nil {

@@ -121,7 +121,8 @@ func checkFile(path, file string) error {
 	return nil
 }
 
-// checkFolder checks the folder of the store at path.
+// checkFolder returns an error if everybody can replace files in the folder of the store at path,
+// or if the folder is on a network file system.
 func checkFolder(path, folder string) error {
 	info, err := os.Stat(folder)
 	if err != nil {

@@ -24,9 +24,9 @@ const (
 	maxTitleRunes = 80 // characters of a title; the rest of the line is left out
 )
 
-// Events yields the events of a session with Seq > after. It ends with the event that was the
-// latest when the iteration began, or with an error: a [session.ChainError] for an event that
-// cannot be read. It does not compare hashes.
+// Events yields the events of a session with Seq > after; none for an unknown session. It ends with
+// the event that was the latest when the iteration began, or with an error: a [session.ChainError]
+// for an event that cannot be read. It does not compare hashes.
 func (s *Store) Events(ctx context.Context, id string, after uint64) iter.Seq2[session.Event, error] {
 	return reader{q: s.readers}.session(ctx, id, after)
 }
@@ -57,7 +57,6 @@ func each(ctx context.Context, q querier, query string, f func(*sql.Rows) error,
 	return rows.Err()
 }
 
-// reader reads events.
 type reader struct {
 	q       querier
 	indexed string // "NOT INDEXED": only the tables are read; empty: indexes may be used
@@ -80,7 +79,6 @@ func (r reader) all(ctx context.Context) iter.Seq2[session.Event, error] {
 	}, 0)
 }
 
-// selection selects events.
 type selection struct {
 	last  string // query for the Seq of the selected event with the highest Seq; 0: there is none
 	where string // condition on the events e
@@ -195,7 +193,8 @@ func digest(b []byte) ([32]byte, error) {
 	return [32]byte(b), nil
 }
 
-// readError wraps an error of a reader. If ctx has ended, it wraps the cause instead.
+// readError wraps an error of a reader; nil stays nil. If ctx has ended, it wraps the cause
+// instead, and after Close fs.ErrClosed.
 func readError(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
@@ -282,7 +281,7 @@ const openCalls = `
 		SELECT 1 FROM events r INDEXED BY events_type
 		WHERE r.session = i.session AND r.type = 'tool_result' AND r.call = i.call AND r.seq > i.seq)`
 
-// OpenCalls lists the calls without a result, in the order of their intents.
+// OpenCalls lists the intended calls without a result, in the order of their intents.
 func (s *Store) OpenCalls(ctx context.Context) (calls []session.OpenCall, err error) {
 	before := s.completedUpTo(ctx)
 	var last int64 // read first, so that events that come meanwhile do not count as completed

@@ -32,8 +32,9 @@ const (
 // Verify checks the store in the file at path: its schema, the file by SQLite's own check, and
 // every event. If prefix is not empty, it checks only the events of the session that prefix names,
 // as for [Store.Resolve]. The error is a [session.ChainError] if an event differs from the written
-// one. Problems of the file are no error, but in the result. After problems of the schema the
-// file is not checked, and if they are of the tables, the events are not.
+// one. Problems of the file are no error, but in the result. After problems of the schema, or with
+// a file -journal beside it, SQLite does not check the file. After problems of the tables, the
+// events are not checked.
 //
 // Nothing is created, changed or repaired, not even beside the file. Indexes are not trusted,
 // because one that leaves out events would hide them. Other processes may write meanwhile; Verify

@@ -28,8 +28,8 @@ const (
 )
 
 // Store is a [session.Store] in a SQLite file. It is safe for concurrent use. Several processes
-// may have the same file open. After Close every method that returns an error returns one that
-// wraps [fs.ErrClosed], except Close.
+// may have the same file open. After Close every method that returns an error returns one, except
+// Close. It wraps [fs.ErrClosed], unless the arguments are invalid or the context has ended.
 type Store struct {
 	// Fixed at creation.
 	path        string
@@ -92,9 +92,9 @@ func (s *Store) Append(ctx context.Context, drafts ...session.Draft) ([]session.
 }
 
 // DeleteBodies removes the bodies, salts and preimages of a session, also from the free space of
-// the file and from the write-ahead log. For an unknown session it returns
-// [session.ErrNoSession]; an empty id does nothing. If another process reads for so long that the
-// log cannot be emptied, it returns an error; another DeleteBodies then finishes the work.
+// the file and from the write-ahead log. For an unknown session and an empty id it returns
+// [session.ErrNoSession]. If another process reads for so long that the log cannot be emptied, it
+// returns an error; another DeleteBodies then finishes the work.
 func (s *Store) DeleteBodies(ctx context.Context, id string) error {
 	if id == "" {
 		return session.ErrNoSession

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	maxResultLines  = 10          // limits the lines of a result below its call; the others are counted
+	maxResultLines  = 10          // limits the lines of a result below its call, unless Verbose; others are counted
 	liveOutputDelay = time.Second // time from the first output of a command until it is shown
 	// maxOutputBytes limits the bytes of a running command's output: the last ones are kept.
 	maxOutputBytes = 64 << 10
-	// maxImages limits the number of images of a result that are listed below its call; the
-	// others are only counted.
+	// maxImages limits the number of images of a result that are listed below its call without
+	// Verbose; the others are only counted.
 	maxImages = 3
 	// maxMessageRows limits the rows with messages below a call; further messages are left
 	// out.
@@ -48,7 +48,7 @@ type call struct {
 	exec        bool      // the call may start processes
 	staged      bool      // a decision about the changes follows the run
 	decision    *session.Decision
-	afterRun    bool // the decision was made after the run, about the changes
+	afterRun    bool // the decision is about the changes, after a run on a stage; perhaps nobody was asked
 	changes     *session.Changes
 	messageRows []string // rows below the call: messages, and events that cannot be read
 	note        string   // last message of the tool, for the live region
@@ -114,8 +114,8 @@ func StderrText(result json.RawMessage) string {
 	return fields.Stderr
 }
 
-// HintAndExitCode returns the hint in a result, and the exit code of a command. hint is empty
-// and exitCode 0 if the result has none.
+// HintAndExitCode returns the hint in a result, and the exit code of a command. hint is empty if
+// the result has no hint, and exitCode is 0 if it has no exit code.
 func HintAndExitCode(result json.RawMessage) (hint string, exitCode int) {
 	var fields struct {
 		Hint     string `json:"hint"`
@@ -261,8 +261,10 @@ func (t *Transcript) message(p tool.Progress) []string {
 	return t.formatter().prose(terminal.Dim, text)
 }
 
-// liveRows returns the row of a running call after the person has waited for a while, and the
-// rows of its new output. It returns nil before, in a replay, and with a live region.
+// liveRows returns the new output of a running call in rows, from liveOutputDelay after the first
+// output on; without Verbose, only its first maxResultLines lines. The first time, the row of the
+// call comes first, unless a person typed the call. It returns nil in a replay and with a live
+// region.
 func (t *Transcript) liveRows(c *call, now time.Time) (rows []string) {
 	if t.o.Live || t.o.Replay || c.output.since.IsZero() || now.Sub(c.output.since) < liveOutputDelay {
 		return nil
@@ -482,7 +484,8 @@ func decisionText(d *session.Decision) string {
 	return fmt.Sprintf("%s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
 }
 
-// outcomes maps the code of a failure to a short text for the row of the call.
+// outcomes maps the code of a failure to a short text for the row of the call. Any other code is
+// shown as "failed".
 var outcomes = map[tool.Code]string{
 	tool.CodeUnknownTool:  "no such tool",
 	tool.CodeInvalidArgs:  "wrong arguments",

@@ -75,7 +75,8 @@ func (p formatter) head(left span, middle string, right ...span) string {
 	return p.style(left.style, left.text) + middle + strings.Repeat(" ", gap) + end
 }
 
-// fitted cuts a visible line to at most columns columns.
+// fitted cuts a visible line to at most columns columns, with "…" at its end. In less than 4
+// columns, nothing is left of a longer line.
 func fitted(line string, columns int) string {
 	if terminal.Width(line) <= columns {
 		return line

@@ -15,7 +15,7 @@ const stopHint = "Ctrl-C stops it"
 
 // Running returns the rows of the live region, at most maxRows: the calls that Show has not
 // shown yet, running ones with their newest output, or the wait for the model. It returns nil
-// if there is neither. frame is the current picture of the spinner.
+// if there is neither, and with Quiet. frame is the current picture of the spinner.
 func (t *Transcript) Running(now time.Time, frame string, maxRows int) (out []string) {
 	if t.o.Quiet || maxRows <= 0 {
 		return nil

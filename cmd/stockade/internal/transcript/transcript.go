@@ -207,7 +207,7 @@ func (t *Transcript) withSpacing(in parts) (out []Part) {
 	return out
 }
 
-// showStart shows the start of a session or a turn, or a message.
+// showStart adds to out what is shown of the start of a session or a turn, or of a message.
 func (t *Transcript) showStart(e session.Event, out *parts) {
 	p := t.formatter()
 	switch e.Type {
@@ -377,7 +377,7 @@ func (t *Transcript) retryText(wait time.Duration) (why, next string) {
 	return why, next
 }
 
-// body decodes the body of an event as a T. ok is false if the body has another type.
+// body decodes the body of an event as a T. ok is false if the body is no JSON that fits T.
 func body[T any](e session.Event) (body T, ok bool) {
 	ok = json.Unmarshal(e.Body, &body) == nil
 	return body, ok
