@@ -12,7 +12,7 @@ import (
 )
 
 // pagedCommands are the commands whose output goes to the pager if it is long. The help topics
-// go there, too.
+// are not in this list: pageOutput sends them to the pager, too.
 var pagedCommands = []string{
 	"stockade config", "stockade config trusted", "stockade policy explain", "stockade policy show", "stockade policy simulate", "stockade secret list",
 	"stockade session list", "stockade session show", "stockade session stats", "stockade tool info", "stockade tool list", "stockade tool trust list",

@@ -20,7 +20,7 @@ import (
 
 const (
 	maxCommandOutput = 8 << 10 // bytes of a command's output in the next prompt: its end
-	maxRanCommands   = 8       // number of commands in the next prompt; older ones are dropped
+	maxRanCommands   = 8       // number of the person's commands in the next prompt; older ones are dropped
 )
 
 // call makes a call of the person in the session and yields its events as they happen; the

@@ -278,9 +278,9 @@ func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string
 	return changes, note, nil
 }
 
-// anchor returns the offset from which to search for a hunk: after its anchors, each of which
-// must follow the one before; the first must follow from. sure reports whether the hunk has
-// anchors and the first one occurs only once there. where is the hunk's name in errors.
+// anchor returns the offset from which to search for a hunk: after its anchors. The first
+// is searched from the offset from on, each other one after the one before. sure reports
+// whether there is a first and it occurs only once. where is the hunk's name in errors.
 func (t *textFile) anchor(h patch.Hunk, from int, where string) (_ int, sure bool, err error) {
 	for i, anchor := range h.Anchors {
 		found := t.find(from, []string{anchor}, lineIsTrimmed, false)

@@ -82,9 +82,9 @@ func insertLines(_ context.Context, in insertArgs) (linesResult, error) {
 	})
 }
 
-// editLines replaces whole lines: old of them from line first on; 0 inserts. choose gets the
-// number of lines in the file, and returns the change with a summary, or an error if the file
-// has no such lines.
+// editLines replaces whole lines: as many as old says, from first on; 0 inserts before first.
+// choose gets the number of lines in the file, and returns the change with a summary, or an
+// error if the file has no such lines. wantHash and hint are as in readForEdit.
 func editLines(path, wantHash string, hint charset.Encoding, first, old int, choose func(t *textFile, lines int) (change, string, error)) (linesResult, error) {
 	if path == "" {
 		return linesResult{}, tool.InvalidInput("path is empty")

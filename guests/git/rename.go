@@ -221,7 +221,9 @@ func (r *renames) score(from, to, least int) (int, error) {
 	return int(int64(both) * fullScore / int64(large)), nil
 }
 
-// spansOf returns the spans of a file; nil: the file is not compared.
+// spansOf returns the spans of f, and remembers them under i, the position of its change in
+// r.changes. Nil: f is not compared, because it looks like a secret, is too large, or too much
+// was read already.
 func (r *renames) spansOf(i int, f file) (*spans, error) {
 	if s, ok := r.sums[i]; ok {
 		return s, nil

@@ -214,8 +214,8 @@ func (s *secretSearch) search() error {
 	}
 }
 
-// commit returns the commit that an object is, or to which it leads as a tag; nil: there is
-// none. If the object is a tree, commit searches it.
+// commit returns the commit with this ID, and follows tags; nil: the object is no commit. If
+// it is a tree, commit searches it for secrets at once.
 func (s *secretSearch) commit(id repo.ID) (*repo.CommitNode, error) {
 	for range maxTags {
 		switch kind, err := s.call.Kind(id); {

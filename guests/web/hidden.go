@@ -42,9 +42,9 @@ func (p *page) concealmentOf(t token) (how concealment) {
 	return how
 }
 
-// hiddenByRule reports whether a style sheet hides one of the names, in upper or lower case.
-// mark is the character before a name in a selector: "." for classes, "#" for IDs, or nothing
-// for elements.
+// hiddenByRule reports whether a style sheet hides one of the names. White space separates the
+// names, and case does not matter. mark is the character before a name in a selector: "." for
+// classes, "#" for IDs, or nothing for elements.
 func (p *page) hiddenByRule(mark string, names []byte) bool {
 	return len(p.rules) > 0 && slices.ContainsFunc(strings.Fields(strings.ToLower(html.UnescapeString(string(names)))), func(name string) bool { return p.rules[mark+name] })
 }

@@ -53,7 +53,7 @@ func init() {
 
 func main() {}
 
-// failures are the documented errors of a request without an answer.
+// failures are the errors of both tools, as "CODE: text", for a request without an answer.
 var failures = []string{
 	"DENIED: the rules of the network do not allow the host, the address or a redirect; the text names the rule that would",
 	"DNS_FAILED: the name of the host leads nowhere",

@@ -39,7 +39,7 @@ type page struct {
 	skipElement    element         // the element whose name is skipTag; 0: an element that this package does not know
 	skipDepth      int             // number of open elements with the same name, including the skipped element
 	innerDepth     int             // number of open elements in it for which [page.nests] is true
-	skipReason     concealment     // reason why the element is skipped or marked; shown: its name
+	skipReason     concealment     // way the page hides this element; shown: skipped for its name, like nav
 	hidesText      bool            // some text of the page is hidden from people
 	markHidden     bool            // the element is not skipped: its text is written, marked as hidden
 	bracketPending bool            // the "[hidden text: " before the marked text is not written yet

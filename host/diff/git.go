@@ -30,7 +30,7 @@ func cutRepository(path string) (root, rel string, inside bool) {
 // repository holds the changes in one repository, and the facts that describe them.
 type repository struct {
 	root        string          // path of the directory above .git
-	changes     []repoChange    // by name; two have the same name if one file replaced another
+	changes     []repoChange    // sorted by gitDir+rel, which two share if one file replaced another
 	dirs        []*git.Dir      // results of git.Check for its git directories
 	isNew       bool            // the repository is new
 	removedDirs map[string]bool // paths in .git of removed directories
@@ -44,7 +44,6 @@ type repository struct {
 	lostDerived      []string // git directories that lost derived files, such as a commit-graph
 }
 
-// repoChange is a change within a repository.
 type repoChange struct {
 	rel    string // path in .git, or in the git directory of a worktree or submodule
 	gitDir string // path in .git of that git directory; empty: .git itself

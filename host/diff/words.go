@@ -63,7 +63,7 @@ type SummaryLine struct {
 	Words     string
 	NotShown  bool // the line reports something, maybe new, that is not shown
 	Shortened bool // facts of git in the line are only counted; [Set.AllLines] names them
-	Entry          // without members if the line is about no entry
+	Entry          // entry of the line; zero, without Members: the line is about no entry
 }
 
 // IsSingle reports whether the line is about exactly one change.
@@ -130,8 +130,7 @@ func (s *Set) repositoryLines(r *repository, all bool) []SummaryLine {
 	return slices.DeleteFunc(out, func(t SummaryLine) bool { return t.Words == "" })
 }
 
-// maxUnshown limits the contents with a line each if they are not shown; more are grouped.
-const maxUnshown = 3
+const maxUnshown = 3 // contents that are not shown but get a line each; if more, all are grouped by reason
 
 func (s *Set) unshownLines() (out []SummaryLine) {
 	if len(s.Unshown) <= maxUnshown {

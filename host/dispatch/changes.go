@@ -48,8 +48,8 @@ type changeRecorder struct {
 
 // describeChanges returns the record of the changes that are about to be made, and contents
 // for the store: those before the changes, which can undo them, if they may be stored, and some
-// of those after. It fails if the files have changed since the call ran or cannot be read, except
-// for want of permission, or if ctx ends.
+// of those after. It fails if ctx ends, or if files have changed since the call ran or cannot
+// be read, except for lack of permission. dirs are results of git.Check, for the summary.
 func (p *pending) describeChanges(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (session.Changes, [][]byte, error) {
 	changes = diff.DetectRenames(ctx, changes)
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}

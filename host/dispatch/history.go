@@ -16,8 +16,9 @@ import (
 // were not searched or asked about. Then it is denied: some references keep changing.
 const maxHistorySearches = 5
 
-// runWithHistory runs a call. A command starts only after the histories of the repositories in
-// its reach were searched for secrets, and the person was asked about those with some.
+// runWithHistory runs a call. Before a command starts, the histories of the repositories in
+// its reach are searched for secrets, and the person is asked whether it may read those with
+// some. After a no, the command runs without these histories.
 func (p *pending) runWithHistory(ctx context.Context, grant policy.Grant, entry *tool.Entry) (tool.Result, policy.Staged, error) {
 	for try := 0; ; try++ {
 		result, staged, err := p.d.opts.Runner.Run(ctx, grant.WithBudgets(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)

@@ -130,7 +130,7 @@ func (p *idleTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections is called by http.Client.CloseIdleConnections.
+// CloseIdleConnections closes the idle connections of next. http.Client calls it.
 func (p *idleTransport) CloseIdleConnections() { p.next.CloseIdleConnections() }
 
 // watch cancels a request of idleTransport if no bytes have moved for the time idle.

@@ -95,7 +95,7 @@ type commandProxy struct {
 	e           *Egress
 	grant       policy.Grant
 	patience    time.Duration // time without any bytes after which a connection is closed
-	maxReceived int64         // limit for the bytes that all connections receive
+	maxReceived int64         // bytes from servers that all connections together may get; a read beyond fails
 	receiveLeft atomic.Int64  // bytes that may still be received, of maxReceived
 }
 

@@ -418,10 +418,10 @@ const maxFollowed = 20
 
 const maxDepth = format.MaxDepth
 
-// compareTree compares those entries of a tree with the worktree that differ from the entries of
-// all parents, which are ids of trees. in is the id of the commit. prefix is the path of the
-// tree, with a slash at its end; empty: the root. depth is the number of trees above. Entries
-// that all parents have and the tree lacks are given to noteRemoved.
+// compareTree compares entries of a tree with the worktree: those that no parent tree has in
+// the same form. in is the id of the commit; parents holds the ids of the parent trees. prefix
+// is the path of the tree, with a slash at its end; empty: the root. depth is the number of
+// trees above. Entries that every parent has and the tree lacks are given to noteRemoved.
 func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string, prefix string, depth int) {
 	entries, err := d.store.tree(tree)
 	if err != nil || depth > maxDepth || ctx.Err() != nil {
@@ -464,7 +464,7 @@ func (d *dir) compareTree(ctx context.Context, in, tree string, parents []string
 
 // noteRemoved records a file that is gone from a commit or the index, but is still in the
 // worktree. With gone, it also records a file that is not in the worktree and was not in it
-// before the change set; a file that was is a change of the set, and so shown anyway.
+// before the change set. A file that was in it before is shown as a change of the set.
 func (d *dir) noteRemoved(e entry, name string, gone bool, depth int) {
 	v, err := d.worktreeFile(name)
 	isTree := e.mode&format.ModeType == format.ModeTree

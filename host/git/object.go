@@ -33,7 +33,6 @@ func newObjectHash(hashSize, kind int, size int64) hash.Hash {
 	return h
 }
 
-// hashObject returns the id of an object.
 func hashObject(hashSize, kind int, data []byte) string {
 	h := newObjectHash(hashSize, kind, int64(len(data)))
 	h.Write(data)
@@ -208,7 +207,7 @@ func parseTree(hashSize int, data []byte) (entries map[string]entry, ok bool) {
 	return entries, true
 }
 
-// normalMode returns git's meaning of a mode: all but files, links and trees are submodules.
+// normalMode keeps the mode of a file, a link or a tree; any other becomes a submodule's.
 func normalMode(mode uint32) uint32 {
 	switch mode & format.ModeType {
 	case format.ModeFile, format.ModeLink, format.ModeTree:

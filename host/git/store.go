@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/git/format"
 )
 
-// Limits of objects. Beyond them, a file is not verified, or an object not read.
+// Limits of objects. A larger pack is not verified, a larger object not read into memory.
 const (
 	maxObjects = 400_000  // objects in a pack
 	maxPack    = 1 << 30  // bytes of a pack

@@ -18,8 +18,8 @@ import (
 // are relative to the home. None holds credentials.
 type cache struct {
 	name string
-	// layers maps directories that commands may change, each in a layer over the user's
-	// directory, to the content of the layer. The user need not have the directory.
+	// layers holds the directories that commands may change, each in a layer over the user's
+	// directory, with the kind of files in the layer. The user need not have the directory.
 	layers map[string]layerContent
 	shown  []string // patterns of directories that commands can only read; missing ones are skipped
 	bin    []string // directories for PATH, within shown; missing ones are skipped

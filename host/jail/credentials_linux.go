@@ -18,7 +18,7 @@ import (
 // Limits in bytes. Credentials beyond them are not redacted.
 const (
 	maxConfigBytes     = 1 << 20   // bytes of a configuration that are read
-	maxCredentialBytes = 4 << 10   // bytes of one credential, with the text around it
+	maxCredentialBytes = 4 << 10   // bytes of one credential, with its key or the part of the URL around it
 	maxCredentials     = 128 << 10 // bytes of a configuration's credentials, with the text around them
 )
 

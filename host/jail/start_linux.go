@@ -225,8 +225,8 @@ func (h *helper) release() {
 var namespaces uintptr = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID
 
 // attributes returns the attributes of a helper, with new namespaces if w has them. Users and
-// groups are mapped to themselves, because files name them, so the process is root in none if
-// this program is not root.
+// groups keep their numbers in the namespaces, because files hold the numbers. So the
+// process is root there only if this program is root.
 func attributes(w wire.World) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true}
 	if !w.Namespaces {

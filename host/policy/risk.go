@@ -38,9 +38,9 @@ func RiskOf(e *tool.Entry) Risk {
 // isThirdParty reports whether the tool is not built in.
 func isThirdParty(e *tool.Entry) bool { return e.Module.Origin != tool.OriginBuiltin }
 
-// isThirdPartyReader reports whether a third-party tool reads files or starts a process, so
-// that a call asks for this alone. It is false if a person runs the tool by the path of its
-// file: then the person has chosen both the tool and the directories that it sees.
+// isThirdPartyReader reports whether a third-party tool reads files or starts a process, which
+// is reason enough to ask about a call. It is false if a person runs the tool by the path of
+// its file: then the person has chosen both the tool and the directories that it sees.
 func (d Decision) isThirdPartyReader() bool {
 	own := d.entry.Module.Origin == tool.OriginFile && d.call.Caller == tool.CallerPerson
 	return isThirdParty(d.entry) && !own && (d.entry.Capabilities.Files != tool.FilesNone || d.entry.Capabilities.Exec != "")

@@ -21,7 +21,7 @@ type memory struct {
 	peak       uint64 // largest size of the memory, in bytes
 	hostBytes  uint64 // bytes that the host stores for the guest outside of the memory
 	grown      bool   // the guest has grown the memory beyond its image
-	shrinking  bool   // Reallocate returns the memory with the size start
+	shrinking  bool   // set during shrink: Reallocate ignores the size asked for, and returns start bytes
 	overLimit  bool   // the guest asked for more than the limit
 	overQuota  bool   // the guest asked for more than quota had left
 }

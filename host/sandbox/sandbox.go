@@ -147,8 +147,8 @@ func (s *Sandbox) Close() error {
 	return errors.Join(errs...)
 }
 
-// watchIdle starts the timer that trims waiting slots, if it is stopped. It stops when none
-// waits.
+// watchIdle starts the timer for trim, unless it runs already or s is closed. The timer ends
+// when no slot waits for a call.
 func (s *Sandbox) watchIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

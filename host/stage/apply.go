@@ -120,8 +120,9 @@ func (c *commit) addRemoval(at location, n *Node) {
 // removed, or comes to the host as a new file.
 func (c *commit) removesOriginal(n *Node) bool { return n.gone || n.fresh() }
 
-// moveAside renames the host's file of a node to a temporary name in its directory. A file that
-// the commit removes or replaces moves to the trash of the layer instead, if that is possible.
+// moveAside renames the host's file of a node to a temporary name in its directory. A file
+// that the commit removes or replaces goes to the trash of the tree's layer instead, if there
+// is one and the move is possible.
 func (c *commit) moveAside(tree *Tree, n *Node) error {
 	path := tree.hostPath(n.origin.path())
 	if err := c.begin("move aside", path); err != nil {

@@ -77,7 +77,7 @@ type commit struct {
 	s       *Set
 	all     []change
 	dirs    map[*Node]*handle  // open directories: of the host, and prepared ones
-	sources map[*Node]location // where nodes were prepared or, to be placed again, moved aside; never updated
+	sources map[*Node]location // places from which place moves nodes, prepared or moved aside; never updated
 
 	op, path      string    // the current operation and its file, for the error
 	doneSteps     []*step   // steps that were done, in order, without those in preparedSteps

@@ -15,7 +15,7 @@ type Cursor struct {
 	tree   *Tree
 	at     *Node // the current directory
 	root   rootedfs.Root
-	strict bool // refuses a symbolic link on the way, even one that leads to the same directory
+	strict bool // refuses symbolic links on the way; false: follows one to the directory that the tree knows
 }
 
 // Cursor returns a cursor at the top of the tree. The caller must Close it.

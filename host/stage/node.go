@@ -36,7 +36,7 @@ type Node struct {
 
 	createMode    fs.FileMode // first mode of a node that was made in the tree
 	serial        uint64      // see Serial
-	times         *stamps     // nil: the times of the host, or of upper for a node that was made
+	times         *stamps     // own times, from the first change or an overlay; nil: the host's or upper's
 	modeSet       bool        // a commit sets exactly mode, without the umask; false: an old file keeps its mode
 	ownerFrom     os.FileInfo // file that lends its owner to this one in a commit; nil: the owner stays
 	stale         bool        // the call has read another file that the host had under this name before
@@ -180,7 +180,7 @@ func (n *Node) dirty() bool {
 }
 
 // pin makes the tree keep the node and all directories above, with the state that the host had
-// last. A file that was only read still gives way to a new one of the host, see [Cursor.Child].
+// last. If the host replaces a file that was only read, [Cursor.Child] returns a new node.
 func (n *Node) pin() {
 	for ; n != nil && !n.pinned; n = n.parent {
 		n.pinned = true

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Hint is advice on a failure. It consists of words and, as data, of actions that only the
-// person who runs the program can take. [Hint.String] words them for a model. For a person,
-// [Hint.Render] fills in the commands and flags of the program at hand; a model is not told of
-// them.
+// Hint is advice on a failure. It consists of words and actions, in order. An action is data:
+// something that only the person who runs the program can do. [Hint.String] returns the hint
+// for a model, without commands and flags. [Hint.Render] returns it for a person, with the
+// commands and flags of the program at hand.
 type Hint []HintPart
 
 // HintPart is words or, if Code is set, an action of a person.

@@ -44,7 +44,7 @@ const (
 // of a table is symbol<<4 | number of bits.
 type huffman struct {
 	fast  [1 << fastBits]uint16 // entries, by the next bits of the input; 0: the code is longer or unknown
-	mask  uint64                // mask of the bits to look up: no more than the longest code has
+	mask  uint64                // mask of the bits to look up: those of the longest code, at most fastBits
 	count [maxBits + 1]uint16   // number of codes, by their bits
 	codes [maxLit]uint16        // all entries, sorted by their number of bits
 }

@@ -20,9 +20,9 @@ const (
 	maxChainBytes = 256 << 20 // bytes of all objects that these deltas make; more are an error
 )
 
-// Read returns the kind and the content of an object. The error is one of [IsTooLarge] if the
-// object has more than [MaxObject] bytes, or is made from larger ones; that of [IsSpent] is
-// one, too. The caller must not change the bytes, which stay valid.
+// Read returns the kind and the content of an object. [IsTooLarge] is true for the error if
+// the object has more than [MaxObject] bytes or is made from larger ones, and also if the call
+// has spent its work, see [IsSpent]. The caller must not change the bytes, which stay valid.
 func (r *Repo) Read(id ID) (Kind, []byte, error) {
 	kind, data, cut, err := r.read(id, MaxObject)
 	if err == nil && cut {

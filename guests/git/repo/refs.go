@@ -18,7 +18,7 @@ type Ref struct {
 	ID   ID
 }
 
-// Head is the content of HEAD.
+// Head holds the branch and the commit to which HEAD refers.
 type Head struct {
 	Branch string // usually refs/heads/NAME; "": HEAD is detached
 	ID     ID     // commit of HEAD; zero: the branch has no commits

@@ -256,7 +256,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, a 
 	}
 }
 
-// send writes a body event by event, and then brings about its fault.
+// send writes a body event by event. With fault.CutAfter it stops after so many bytes and
+// closes the connection; with fault.Stall it is silent after the body.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, body []byte, fault Fault) {
 	if fault.CutAfter > 0 && fault.CutAfter < len(body) {
 		body = body[:fault.CutAfter]

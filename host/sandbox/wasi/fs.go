@@ -342,7 +342,7 @@ type place struct {
 
 	lookupErrno Errno // error of the look-up; 0: it found a file, or that the name is free, or was not made
 
-	// In a staged mount only, where info, trails, viaLink and lookupErrno are set, too:
+	// Set only in a staged mount; there info, trails, viaLink and lookupErrno are set as well:
 	parent *stage.Node // directory in which name is looked up
 	node   *stage.Node // the file; nil: there is none
 }

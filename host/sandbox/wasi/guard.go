@@ -55,9 +55,9 @@ func (g *guard) hidesInode(ino uint64) bool {
 	return false
 }
 
-// trailsIn returns the paths to hidden names from dir: those of trails that start there, and
-// the rest of each path in parent, from the parent of dir, that goes through name, the name of
-// dir.
+// trailsIn returns the paths to hidden names from the directory dir. Some are trails of g that
+// start at dir. The others come from parent, the paths from the parent directory: those whose
+// first name is name, the name of dir, without this first name.
 func (g *guard) trailsIn(dir os.FileInfo, parent [][]string, name string) [][]string {
 	if g == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 // field is an error of [New].
 type Limits struct {
 	// MaxOpenFiles limits the files and directories open at the same time. More is EMFILE.
-	// Default 256. A directory takes up to two descriptors of the host, a file one. In
-	// addition, a view, [FS.Dirs] and [FS.Lstats] keep up to 16 parent directories open.
+	// Default 256. A directory takes up to two descriptors of the host, a file one. Each view
+	// and each run of [FS.Dirs] or [FS.Lstats] keeps up to 16 parent directories open besides.
 	MaxOpenFiles int
 	// MaxWriteBytes limits the bytes written, and bytes by which files grew without being
 	// written, together. More is ENOSPC, and a write that would exceed the limit writes

@@ -85,7 +85,8 @@ type selection struct {
 	args  []any  // arguments of last and of where
 }
 
-// pages yields the selected events with Seq > after.
+// pages yields the selected events with Seq > after, in the order of Seq. It reads them page
+// by page. An error is yielded last, with a zero event.
 func (r reader) pages(ctx context.Context, sel selection, after uint64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		fail := func(err error) { yield(session.Event{}, readError(ctx, "events", err)) }

@@ -31,7 +31,7 @@ type emitter struct {
 	imported    uint32 // number of imported functions; the indices of all others move up by one
 	refill      uint32 // index of the imported function refill
 	counter     uint32 // index of the global with the counter
-	depth       uint32 // index of the global with the depth
+	depth       uint32 // index of the global with the depth left for calls; exists only if limitsDepth
 	limitsDepth bool   // the depth of calls is limited
 	help        *helpers
 	refs        *references

@@ -29,8 +29,9 @@ type record struct {
 }
 
 // Card returns the card of a call: rows with everything about it. number is the number of the
-// call in the session, from 1; 0 means the last call. Card reads the events in their order
-// until the numbered call has its result, and keeps those of one call.
+// call in the session, from 1; 0 means the last call. Without such a call, the error
+// is [ErrNoCall]. Card reads the events in their order until the numbered call has its result;
+// for 0, it reads all. It keeps only those of one call in memory.
 func Card(events iter.Seq2[session.Event, error], number int, o Options) ([]string, error) {
 	o.Replay, o.Verbose, o.ShowCommand = true, true, ""
 	t := New(o)

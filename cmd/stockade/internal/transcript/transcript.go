@@ -357,8 +357,8 @@ func (t *Transcript) summary() (out []string) {
 
 var busy = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` answered (429|503|529): `) })
 
-// retryText returns the reason why a request is sent again, and a text about the next attempt,
-// which is in wait.
+// retryText returns the reason why a request is sent again, and a text about the next attempt.
+// wait is the time until then.
 func (t *Transcript) retryText(wait time.Duration) (why, next string) {
 	why = "the provider failed: " + terminal.Line(humanize.Clip(t.retry.Error, maxLine))
 	if m := busy().FindStringSubmatch(t.retry.Error); m != nil && !t.o.Verbose {
