@@ -73,8 +73,8 @@ func (a *app) fetchEgress() (*egress.Egress, []network.Rule, error) {
 	return out, rules, err
 }
 
-// credentials finds the login for a registry in the files of Docker and podman. The home
-// directory is that of the user's account, and not HOME.
+// credentials finds the login for a registry in the files of Docker and podman, in the home
+// directory of the user's account. HOME does not count.
 func (a *app) credentials(ctx context.Context, host string) (credential.Login, credential.Search) {
 	home := accountHome
 	if home == nil {
