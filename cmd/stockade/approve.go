@@ -75,8 +75,12 @@ func (u *denyAll) takeDenied() []deniedCall {
 
 // approver returns an approver that asks on the redrawn terminal if there is one, or else on
 // the controlling terminal, even if standard input is a pipe or stderr is a file. Without a
-// terminal, or with --json, it answers no. Nothing but lines may read standard input.
+// terminal, or with --json, it answers no; with --ask it asks the program at the other end of
+// standard input. Nothing but lines may read standard input.
 func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
+	if a.flags.ask {
+		return newProgramAsker(a, lines)
+	}
 	if a.flags.json {
 		return &a.denyAll
 	}

@@ -63,6 +63,7 @@ var chatCommands = []chatCommand{
 	{"/tasks", "", "show the list of tasks that the model keeps", (*conversation).tasks},
 	{"/undo", "", "undo the changes of the last turn; again, those of the turn before", (*conversation).undo},
 	{"/redo", "", "redo the changes that were undone last", (*conversation).redo},
+	{"/rewind", "[N]", "list the turns; with N, take back the conversation, the files or both to before turn N", (*conversation).rewind},
 	{"/fuel", "", "show the fuel that the session and its tools have used and have left", (*conversation).fuel},
 	{"/show", "[N]", "show everything about a call, by its number; without N, about the last", (*conversation).showCall},
 	{"/init", "", "write a first AGENTS.md, which the model gets in each session", (*conversation).initProject},
@@ -91,7 +92,7 @@ func runChat(ctx context.Context, a *app, id, first string) error {
 	if a.drawsInPlace() {
 		a.ui = tui.New()
 	}
-	t, err := openConversation(ctx, a, id)
+	t, err := openConversation(ctx, a, id, finalAnswer{})
 	if err != nil {
 		return err
 	}

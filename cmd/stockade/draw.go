@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
@@ -38,6 +39,9 @@ func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first strin
 		In:      a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed,
 		Transcript: transcript.New(shown),
 		LeaveHint:  t.resumeHint(),
+		Steers: func(typed string) bool {
+			return !isCommand(typed) && !strings.HasPrefix(typed, "!") && len(mentions(typed)) == 0
+		},
 		Do: func(ctx context.Context, typed string) (leave, failed bool) {
 			stopped.Store(false)
 			return do(ctx, typed)
@@ -67,6 +71,16 @@ func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first strin
 		fmt.Fprintln(a.s.err, o.LeaveHint)
 	}
 	return err
+}
+
+// steer returns what a person has sent to the running turn, see [agent.Options.Steer].
+func (a *app) steer() (says []string) {
+	if a.ui != nil {
+		for _, typed := range a.ui.TakeQueued() {
+			says = append(says, strings.TrimSpace(typed))
+		}
+	}
+	return says
 }
 
 func (t *conversation) editorOptions() editor.Options {

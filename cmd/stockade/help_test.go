@@ -251,6 +251,7 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 		session.TypeToolResult:       llm.Message{},
 		session.TypeStepEnded:        session.StepEnded{},
 		session.TypeTurnEnded:        session.TurnEnded{},
+		session.TypeRewound:          session.Rewound{},
 		session.TypeDelta:            session.Delta{},
 		session.TypeReasoning:        session.Reasoning{},
 		session.TypeRestart:          session.Restart{},

@@ -23,6 +23,7 @@ type printer struct {
 	answerStream *markdown.Stream // the open answer on a terminal; nil: no answer is open
 	atLineStart  bool             // the next byte on stdout starts a line
 	held         strings.Builder  // the answer of this step, if stdout is not a terminal
+	noAnswers    bool             // answers are printed elsewhere
 	writeErr     error            // first error of writing to stdout
 }
 
@@ -65,6 +66,7 @@ func (p *printer) print(parts []transcript.Part) {
 			p.held.Reset() // void, also the part that a terminal has not shown yet
 			p.answerStream = nil
 			p.endLine()
+		case part.Answer != "" && p.noAnswers:
 		case part.Answer != "":
 			p.answer(part.Answer)
 		default:
@@ -213,6 +215,8 @@ func writeJSONEvent(s *stdio, e session.Event) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.out.Write(line)
+	if _, err = s.out.Write(line); err == nil && e.Type == session.TypeQuestion {
+		err = s.flushOut() // nothing follows until it is answered
+	}
 	return err
 }

@@ -329,7 +329,7 @@ func runRoot(cmd *cobra.Command, a *app, args []string) error {
 		_ = cmd.Usage()
 		return &exitErr{code: exitUsage, message: "no prompt, and no terminal for a chat"}
 	}
-	prompt, err := readPrompt(a.s, args)
+	prompt, err := readPrompt(a, args)
 	if err != nil {
 		return err
 	}

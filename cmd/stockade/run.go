@@ -45,11 +45,12 @@ denies the file. Piped input cannot name files.
   stockade "list files then read README.md"
   git diff | stockade run "review this"
   stockade run "what is wrong in @main.go?"
+  stockade run --output-schema schema.json -o answer.json "which files are tests?"
   stockade run --json "list files" | jq -r 'select(.type=="tool_result").data.data_json.output | fromjson | .result.output'
   stockade run --allow file_edit --allow 'bash(command=go test ./...)' "fix the typo and test"`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			prompt, err := readPrompt(a.s, args)
+			prompt, err := readPrompt(a, args)
 			if err != nil {
 				return err
 			}
@@ -57,13 +58,15 @@ denies the file. Piped input cannot name files.
 		},
 	}
 	addTurnFlags(cmd, a)
+	addAskFlag(cmd, a)
+	addAnswerFlags(cmd, a)
 	return cmd
 }
 
 func addTurnFlags(cmd *cobra.Command, a *app) {
 	cmd.Annotations = trustAsk.annotation()
 	f := cmd.Flags()
-	f.BoolVar(&a.flags.json, "json", false, "print every event as one line of JSON on stdout; nobody is asked")
+	f.BoolVar(&a.flags.json, "json", false, "print every event as one line of JSON on stdout; nobody is asked, but see --ask of run")
 	addModelFlags(cmd, a)
 	f.StringVar(&a.flags.maxTurns, "max-turns", "", "steps with tool calls in one turn (default: max_tool_turns of the configuration)")
 	f.StringSliceVar(&a.flags.tools, "tools", nil, "offer the model these tools only, by their names or those of their modules: NAME,NAME (default: all that are switched on)")
@@ -118,15 +121,17 @@ func addGrantFlags(cmd *cobra.Command, a *app) {
 	f.Var((*stringsFlag)(&a.flags.mounts), "mount", "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")
 }
 
-// readPrompt returns the prompt: the argument, standard input, or both together.
-func readPrompt(s *stdio, args []string) (string, error) {
+// readPrompt returns the prompt: the argument, standard input, or both together. With --ask,
+// standard input is not read.
+func readPrompt(a *app, args []string) (string, error) {
+	s := a.s
 	fromIn := len(args) == 1 && args[0] == "-"
 	if fromIn {
 		args = nil
 	}
 	var parts []string
 	parts = append(parts, args...)
-	if fromIn || s.piped() {
+	if fromIn || s.piped() && !a.flags.ask {
 		waiting := time.AfterFunc(time.Second, func() { s.note("reading standard input to its end ...") })
 		defer waiting.Stop()
 		data, err := io.ReadAll(io.LimitReader(s.in, maxStdin+1))
@@ -156,13 +161,14 @@ type conversation struct {
 	ranCommands []agent.Attachment // commands of the person since the last turn, for the next prompt
 	tail        []transcript.Part  // end of the resumed conversation, for printTail
 	priorCalls  int                // number of calls before it was resumed, and of calls that are not shown
+	answer      finalAnswer        // see there
 	printer     *printer           // prints all turns; nil: nothing was printed yet, or the UI shows them
 
 	instructions instructions.File // AGENTS.md as it was when a note last mentioned it
 }
 
 // openConversation opens the session with an id, or a new session if id is empty.
-func openConversation(ctx context.Context, a *app, id string) (*conversation, error) {
+func openConversation(ctx context.Context, a *app, id string, answer finalAnswer) (*conversation, error) {
 	found, err := a.findTools(ctx)
 	if err != nil {
 		return nil, err
@@ -186,7 +192,8 @@ func openConversation(ctx context.Context, a *app, id string) (*conversation, er
 	}
 	lines := terminal.NewLines(a.s.in)
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, ExtraSystemPrompt: a.Config.SystemPrompt, IgnoreProjectInstructions: !a.Config.AgentsMD, Agent: agent.Options{
-		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
+		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget, Steer: a.steer,
+		Answer: answer.form,
 	}})
 	if err != nil {
 		return nil, a.modelError(provider, err)
@@ -198,7 +205,7 @@ func openConversation(ctx context.Context, a *app, id string) (*conversation, er
 			a.suggestOllama(a.findOllama(ctx))
 		}
 	}
-	t := &conversation{Session: s, a: a, lines: lines, provider: *provider, tools: toolset{availableTools: availableTools{offered, found.added}, ceiling: a.Ceiling}}
+	t := &conversation{Session: s, a: a, lines: lines, answer: answer, provider: *provider, tools: toolset{availableTools: availableTools{offered, found.added}, ceiling: a.Ceiling}}
 	t.restoreCommands(s.PersonCalls)
 	t.tellInstructions(false)
 	if id != "" {
@@ -218,7 +225,11 @@ func (t *conversation) show(ctx context.Context, prompt, typed string) error {
 		return err
 	}
 	denied := t.noteDenied()
-	if err := t.endError(end); err != nil || !denied {
+	err = t.endError(end)
+	if err == nil {
+		err = t.printAnswer()
+	}
+	if err != nil || !denied {
 		return err
 	}
 	return &exitErr{code: exitNobodyToAsk}
@@ -228,6 +239,17 @@ func (t *conversation) showShell(ctx context.Context, command string) error {
 	_, err := t.render(t.shell(ctx, command))
 	t.noteDenied()
 	return err
+}
+
+// printAnswer writes the answer to the file of -o, and an answer that fits --output-schema to
+// stdout, unless that has it already.
+func (t *conversation) printAnswer() error {
+	if t.answer.form != nil && t.a.ui == nil && !t.a.flags.json {
+		if _, err := io.WriteString(t.a.s.out, t.answer.harmless()); err != nil {
+			return err
+		}
+	}
+	return t.answer.write()
 }
 
 // render shows events, or prints them as JSON for --json, and returns the end of the turn.
@@ -243,11 +265,13 @@ func (t *conversation) render(events iter.Seq2[session.Event, error]) (end sessi
 			}
 			a.ui.Event(e)
 			t.checkBrief(e)
+			t.answer.note(e)
 		}
 		return end, nil
 	}
 	if t.printer == nil {
 		t.printer = newPrinter(a.s, t.transcriptOptions())
+		t.printer.noAnswers = t.answer.form != nil
 	}
 	r := t.printer
 	for e, err := range events {
@@ -255,6 +279,7 @@ func (t *conversation) render(events iter.Seq2[session.Event, error]) (end sessi
 			return r.Ended(), err
 		}
 		t.checkBrief(e)
+		t.answer.note(e)
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e); err != nil {
 				return r.Ended(), err // nobody reads the output any more: the turn is cancelled
@@ -292,6 +317,9 @@ func (t *conversation) endError(end session.TurnEnded) error {
 			return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn was ended: the model made the same calls %d times and came to nothing new", t.a.Config.RepeatedCalls),
 				hint: "say it in another way: " + goOn + "; `stockade session show " + t.Log.ID() + "` shows what was tried"}
 		}
+		if end.Limit == agent.OutputSchema {
+			return &exitErr{code: exitLimit, message: "the answer does not fit --output-schema: it " + end.Error, hint: "a simpler schema, or another model, may do; `stockade session show " + t.Log.ID() + "` has the answer"}
+		}
 		if end.Limit == llm.CallAsText {
 			return &exitErr{code: exitLimit, message: "the turn was ended: the model wrote a call as text again, which is never run",
 				hint: "use another model, or a server that knows the calls of this one (`stockade help models`); or " + goOn}
@@ -327,7 +355,11 @@ func runTurn(ctx context.Context, a *app, id, prompt string, args []string) erro
 	if a.drawsInPlace() {
 		a.ui = tui.New()
 	}
-	t, err := openConversation(ctx, a, id)
+	answer, err := a.newFinalAnswer()
+	if err != nil {
+		return err
+	}
+	t, err := openConversation(ctx, a, id, answer)
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,8 @@ Single calls (stockade call) are not conversations.`,
 		c.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	}
 	addTurnFlags(resume, a)
+	addAskFlag(resume, a)
+	addAnswerFlags(resume, a)
 	cmd.AddCommand(list, show, resume, newSessionStatsCmd(a))
 	return cmd
 }
@@ -198,11 +200,11 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	if err := a.enterWorkspace(ctx, st, id); err != nil {
 		return err
 	}
-	if len(args) < 2 && !a.s.piped() {
+	if forProgram := a.flags.ask || a.flags.schema != "" || a.flags.output != ""; len(args) < 2 && !a.s.piped() && !forProgram {
 		return runChat(ctx, a, id, "")
 	}
 	typed := args[min(1, len(args)):]
-	prompt, err := readPrompt(a.s, typed)
+	prompt, err := readPrompt(a, typed)
 	if err != nil {
 		return err
 	}

@@ -15,14 +15,20 @@ import (
 )
 
 // undo undoes the changes of the last turn whose changes are not undone yet.
-func (t *conversation) undo(ctx context.Context, _ string) error { return t.runUndo(ctx, undo.Args{}) }
+func (t *conversation) undo(ctx context.Context, _ string) error {
+	_, err := t.runUndo(ctx, undo.Args{})
+	return err
+}
 
 // redo restores the changes that were undone last.
 func (t *conversation) redo(ctx context.Context, _ string) error {
-	return t.runUndo(ctx, undo.Args{Redo: true})
+	_, err := t.runUndo(ctx, undo.Args{Redo: true})
+	return err
 }
 
-func (t *conversation) runUndo(ctx context.Context, args undo.Args) error {
+// runUndo undoes a turn or makes its changes again, and shows the result. done is false if
+// nothing was changed, with the reason shown.
+func (t *conversation) runUndo(ctx context.Context, args undo.Args) (done bool, err error) {
 	var changes session.Changes
 	stop := t.Log.Observe(func(e session.Event) {
 		switch e.Type {
@@ -35,7 +41,7 @@ func (t *conversation) runUndo(ctx context.Context, args undo.Args) error {
 	result, err := t.Undo(ctx, args)
 	stop()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if failure := result.Err; failure != nil {
 		t.a.s.note("%s%s", failure.Message, prefixIfSet("; ", hintText(failure.AllowHint)))
@@ -47,12 +53,12 @@ func (t *conversation) runUndo(ctx context.Context, args undo.Args) error {
 				t.a.s.hint("%s", hint)
 			}
 		}
-		return nil
+		return false, nil
 	}
 	w := t.a.s.out
 	var out undo.Output
 	if err := json.Unmarshal(result.Output, &out); err != nil {
-		return err
+		return false, err
 	}
 	what, next := "undone: the changes of", "/undo again goes one turn further back, /redo makes the changes again"
 	if out.Redo {
@@ -60,7 +66,7 @@ func (t *conversation) runUndo(ctx context.Context, args undo.Args) error {
 	}
 	if len(out.Files) == 0 {
 		fmt.Fprintln(w, wrapHanging(fmt.Sprintf("nothing to do: the files of turn %d are like that already; %s", out.Turn, next), t.a.s.width()))
-		return nil
+		return true, nil
 	}
 	fmt.Fprintf(w, "%s turn %d, in %s\n", what, out.Turn, humanize.Plural(len(changes.Files)+changes.More, "file"))
 	prompt, _, _ := strings.Cut(out.Prompt, "\n")
@@ -81,8 +87,10 @@ func (t *conversation) runUndo(ctx context.Context, args undo.Args) error {
 	for _, dir := range out.KeptDirs {
 		fmt.Fprintf(w, "  stays, because it holds other files now:\n  │ %s\n", terminal.Line(transcript.Relative(dir, t.a.Workspace)))
 	}
-	fmt.Fprintln(w, wrapHanging(next, t.a.s.width()))
-	return nil
+	if args.From == 0 {
+		fmt.Fprintln(w, wrapHanging(next, t.a.s.width()))
+	}
+	return true, nil
 }
 
 // skipCall counts a call that is not shown, so that later calls have the numbers of the

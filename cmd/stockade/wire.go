@@ -63,12 +63,15 @@ type globalFlags struct {
 	quiet    bool
 	verbose  bool
 	json     bool
+	ask      bool // with json, ask the program that reads stdout and writes stdin
 	large    bool
 	plain    bool
 	tools    []string // value of --tools; nil: all tools
 	try      []string // values of --tool: paths of modules to try without adding them
 	locked   bool     // of the added modules, offer only those that stockade.lock names
 
+	schema   string // file of --output-schema
+	output   string // file of -o
 	profile  string
 	provider string
 	model    string
@@ -257,5 +260,8 @@ func (a *app) openSession(ctx context.Context, catalog *tool.Catalog, mounts []p
 	a.redactKeys(d) // also if no model is asked
 	s, err := d.Open(ctx, opts)
 	a.noPassphrase.Store(true)
+	if asker, ok := opts.Approver.(*programAsker); ok && err == nil {
+		asker.emit = s.Log.Emit
+	}
 	return s, wrapChainError(opts.ID, err)
 }

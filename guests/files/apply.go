@@ -37,7 +37,7 @@ type patchResult struct {
 	Output string            `json:"output"`
 	Files  int               `json:"files"`  // number of files in the patch
 	Diff   string            `json:"diff"`   // diff of the updated files; a long one is cut
-	SHA256 map[string]string `json:"sha256"` // SHA-256 of each added, changed or moved file, by its (new) path in the patch
+	SHA256 map[string]string `json:"sha256"` // SHA-256 of each added, changed or moved file, by its (new) path in the patch; none of a file that was not read
 }
 
 // patchStep is the change of one file of a patch. All steps are prepared before any is made.
@@ -45,7 +45,8 @@ type patchStep struct {
 	patch.File
 	loc, dest location // dest is the file after a move; without a move it is loc
 	// outcome is the result, without the field content. A new file has no diff. If the content
-	// stays, only the SHA-256 is set; if the file is removed, nothing.
+	// stays, only the SHA-256 is set; if the file is removed, nothing. A file that was
+	// not read has no SHA-256.
 	outcome editOutcome
 	summary string
 }
@@ -83,7 +84,7 @@ func applyPatch(ctx context.Context, in patchArgs) (patchResult, error) {
 		if err := s.carryOut(); err != nil {
 			return patchResult{}, err
 		}
-		if s.Op != patch.Delete {
+		if s.Op != patch.Delete && s.outcome.sha256 != "" {
 			out.SHA256[cmp.Or(s.MoveTo, s.Path)] = s.outcome.sha256
 		}
 		summary, _, hasPreview := strings.Cut(s.summary, "\n")
@@ -166,6 +167,9 @@ func (s *patchStep) prepare(wantHash string, hint charset.Encoding) error {
 			return s.loc.notAFile("delete", info)
 		}
 		s.summary = "Deleted " + s.loc.display()
+		if wantHash == tool.Unseen {
+			return notReadError("the patch deletes %s", s.loc.display())
+		}
 		if err := checkHashText(wantHash); err != nil {
 			return err
 		}
@@ -183,6 +187,9 @@ func (s *patchStep) prepare(wantHash string, hint charset.Encoding) error {
 		s.summary = fmt.Sprintf("Moved %s to %s", s.loc.display(), s.dest.display())
 	}
 	s.summary += s.modeWords()
+	if len(s.Hunks) == 0 && t.unseen {
+		return notReadError("the patch shows no text of %s", s.loc.display())
+	}
 	if len(s.Hunks) == 0 {
 		s.outcome.sha256 = t.sha256
 		return nil
@@ -195,6 +202,9 @@ func (s *patchStep) prepare(wantHash string, hint charset.Encoding) error {
 		return err
 	}
 	s.summary += fmt.Sprintf(", which has %s now%s:\n%s", count(lineCount(s.outcome.content), "line", "lines"), note, preview(t.content, s.outcome.content, changes))
+	if t.unseen {
+		s.outcome.sha256 = ""
+	}
 	s.outcome.content = nil // saves memory: outcome.file is all that carryOut needs
 	return nil
 }
@@ -245,6 +255,9 @@ func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string
 			return nil, "", err
 		}
 		old := h.Old()
+		if t.unseen && (len(old) == 0 || len(t.find(0, old, lineIs, false)) > 1) {
+			return nil, "", notReadError("the lines of %s are not there exactly and once", where)
+		}
 		if len(old) == 0 {
 			if !h.End && len(t.content) > 0 {
 				return nil, "", tool.Coded("INVALID_PATCH", tool.InvalidInput("%s only adds lines and does not say where: give the line above them as context, or *** End of File behind them to append", where))
@@ -254,7 +267,7 @@ func (t *textFile) placeHunks(hunks []patch.Hunk) (changes []change, note string
 			continue
 		}
 		found := t.find(from, old, lineIs, h.End)
-		if len(found) == 0 {
+		if len(found) == 0 && !t.unseen {
 			if found = t.find(from, old, equalButTrailingSpace, h.End); len(found) == 1 {
 				note += fmt.Sprintf(" (in hunk %d white space at the ends of lines was ignored)", i+1)
 			}

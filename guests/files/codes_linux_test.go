@@ -171,6 +171,10 @@ func TestCodes(t *testing.T) {
 	})
 	of("apply_patch", "NO_MATCH", "long")
 	of("apply_patch", "NOT_UNIQUE", "twice")
+	add("file_edit", "NOT_READ", "several occurrences in a file that was not read", func() error {
+		return errOf(fileEdit(t.Context(), editArgs{Path: "twice", OldString: "a", NewString: "b", ReplaceAll: true, ExpectedSHA256: unseen}))
+	})
+	add("apply_patch", "NOT_READ", "the deletion of a file that was not read", update("*** Delete File: f", map[string]string{"f": unseen}))
 	add("apply_patch", "INVALID_PATCH", "no patch", update("", nil))
 	add("apply_patch", "INVALID_PATCH", "a file twice", update("*** Delete File: f\n*** Delete File: ./f", nil))
 	add("apply_patch", "FILE_EXISTS", "a new file that is there", update("*** Add File: f\n+b", nil))

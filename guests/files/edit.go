@@ -37,7 +37,7 @@ type editResult struct {
 	Output       string `json:"output"`
 	Replacements int    `json:"replacements"`
 	Diff         string `json:"diff"`
-	SHA256       string `json:"sha256"` // of the new content
+	SHA256       string `json:"sha256"` // of the new content; empty for a file that was not read
 }
 
 func fileEdit(_ context.Context, in editArgs) (editResult, error) {
@@ -64,6 +64,9 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	case len(changes) > 1 && !in.ReplaceAll:
 		return editResult{}, tool.Coded("NOT_UNIQUE", tool.InvalidInput("old_string occurs %d times in %s; add context or set replace_all", len(changes), l.display()))
 	}
+	if len(changes) > 1 && t.unseen {
+		return editResult{}, notReadError("old_string occurs %d times in %s", len(changes), l.display())
+	}
 	if len(changes) > maxReplacements {
 		return editResult{}, tool.Coded("TOO_MANY", tool.InvalidInput("old_string occurs more than %d times in %s; replace a longer text", maxReplacements, l.display()))
 	}
@@ -73,6 +76,9 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	}
 	if err := overwrite(l, e.file); err != nil {
 		return editResult{}, l.toolError("edit", err)
+	}
+	if t.unseen {
+		e.sha256 = ""
 	}
 	return editResult{
 		Output:       fmt.Sprintf("Replaced %s in %s", count(len(changes), "occurrence", "occurrences"), l.display()),
@@ -85,6 +91,7 @@ type textFile struct {
 	content []byte // text of the file in UTF-8, without a byte order mark
 	enc     charset.Encoding
 	sha256  string // hash of the file as it is on disk
+	unseen  bool   // set if the conversation has not read the file, see [tool.FindsText]
 	eol     string // the most frequent line ending; "": not determined yet
 }
 
@@ -126,10 +133,20 @@ func (t *textFile) tooLarge(what string, size int64) error {
 	return tool.Coded("TOO_LARGE", tool.InvalidInput("%s %s %s; edits go up to %s: change it with bash, for example with sed", t.loc.display(), what, humanSize(size), humanSize(maxEditBytes)))
 }
 
-// readForEdit reads a text file. If wantHash is not empty, the file must have that hash. hint
-// is the encoding from the call, or zero; it is used if the file itself does not show one.
+// notReadError returns the error for a change of a file that the conversation has not read, and
+// that its text does not prove.
+func notReadError(format string, args ...any) error {
+	return tool.Coded("NOT_READ", tool.InvalidInput(format+", and this conversation has not read it: read it first, then call again", args...))
+}
+
+// readForEdit reads a text file. If wantHash is neither empty nor [tool.Unseen], the file must
+// have that hash. hint is the encoding from the call, or zero; it is used if the file itself
+// does not show one.
 func readForEdit(l location, wantHash string, hint charset.Encoding) (*textFile, error) {
-	t := &textFile{loc: l}
+	t := &textFile{loc: l, unseen: wantHash == tool.Unseen}
+	if t.unseen {
+		wantHash = ""
+	}
 	if err := checkHashText(wantHash); err != nil {
 		return nil, err
 	}

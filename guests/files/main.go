@@ -60,8 +60,8 @@ func init() {
 		tool.Limits("it writes UTF-8, or encoding, and the line endings of content, whatever the file had; its mode stays"),
 		tool.Example(`{"path":"notes.md","content":"# Notes\n"}`, "makes a file of one line"))
 	tool.Register("file_edit", "Replace an exact piece of text in a file. old_string must occur exactly once, with its "+
-		"indentation and without line numbers, unless replace_all is set. Line endings are kept. Read the file first.",
-		fileEdit, tool.WritesFiles(), tool.NeedsContent("path", "expected_sha256"),
+		"indentation and without line numbers, unless replace_all is set. Line endings are kept. Read the file first, or know the text.",
+		fileEdit, tool.WritesFiles(), tool.NeedsContent("path", "expected_sha256"), tool.FindsText(), tool.Errors(notRead),
 		tool.Errors("NO_MATCH: old_string does not occur; the text shows the nearest line and where it differs",
 			"NOT_UNIQUE: old_string occurs more than once; add context or set replace_all",
 			"TOO_MANY: old_string occurs more than 100,000 times; replace a longer text", noChange),
@@ -79,8 +79,8 @@ func init() {
 		tool.Example(`{"path":"main.go","line_start":1,"new_content":"// Command a does nothing.\n"}`, "puts a line at the top"))
 	tool.Register("apply_patch", "Change several files, all or none. The patch: *** Begin Patch, for each file "+
 		"*** Add File: PATH with lines of +, *** Delete File: PATH, or *** Update File: PATH (then maybe *** Move to: PATH) with hunks, *** End Patch. "+
-		"A hunk: @@ and maybe a line that stands above, then lines that begin with a blank (context, exactly as in the file), - or +. Read the files first.",
-		applyPatch, tool.WritesFiles(), tool.NeedsPatched("patch", "expected_sha256"),
+		"A hunk: @@ and maybe a line that stands above, then lines that begin with a blank (context, exactly as in the file), - or +. Read the files first, or know their lines.",
+		applyPatch, tool.WritesFiles(), tool.NeedsPatched("patch", "expected_sha256"), tool.FindsText(), tool.Errors(notRead),
 		tool.Errors("INVALID_PATCH: it is no patch of this form, or names a file twice; the text says at which line",
 			"NO_MATCH: the lines of a hunk are not in the file; the text says which hunk, and shows the nearest line",
 			"NOT_UNIQUE: the lines of a hunk are at several places; add context, or @@ with a line above",
@@ -96,6 +96,7 @@ const (
 	notFound        = "NOT_FOUND: the path does not exist; the text says what may have been meant"
 	notAFile        = "NOT_A_FILE: it is a directory, a pipe or a device"
 	notADirectory   = "NOT_A_DIRECTORY: a part of the path is a file"
+	notRead         = "NOT_READ: the conversation has not read the file, and the old text is not in it exactly and once"
 	binaryFile      = "BINARY_FILE: the file holds NUL bytes and is no text"
 	unknownEncoding = "UNKNOWN_ENCODING: it is text in UTF-32 or damaged: convert it first; or it is no UTF-8: the text names encodings that it may have"
 	contentChanged  = "CONTENT_CHANGED: the file has changed since it was read; read it again"

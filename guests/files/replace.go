@@ -93,6 +93,9 @@ func editLines(path, wantHash string, hint charset.Encoding, first, old int, cho
 	if err != nil {
 		return linesResult{}, err
 	}
+	if err := checkHashText(wantHash); err != nil { // not [tool.Unseen], either
+		return linesResult{}, err
+	}
 	t, err := readForEdit(l, wantHash, hint)
 	if err != nil {
 		return linesResult{}, err

@@ -51,6 +51,12 @@ type Options struct {
 	RepeatedCalls   int // equal results of one call, with no new result in between, that end the turn; 0: 4
 	HistoryChars    int // characters of a conversation above which a request leaves parts out; 0: 400,000
 
+	// Steer returns what the person has said since the turn began or Steer was last called, for
+	// the next request of the turn, in which these are the person's words. Nil: nobody does.
+	Steer func() []string
+	// Answer is the form of the answer of each turn; nil: any text.
+	Answer *AnswerForm
+
 	ContextTokens int        // size of the model's context, in tokens; 0: unknown
 	Price         *llm.Price // price of the model; nil: unknown, and no cost is reported
 }
@@ -128,6 +134,7 @@ type turn struct {
 	// fallback is the model that answers for the rest of the turn because the agent's own
 	// model has failed, see [llm.Failover]. Nil: the agent's own model answers.
 	fallback         *llm.Alternative
+	triedForm        bool // set once an answer of this turn did not have the form of Options.Answer
 	warnedCallAsText bool // set once the model was warned in this turn that it wrote a call as text
 }
 
@@ -171,6 +178,9 @@ func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachmen
 			}
 		}
 	}
+	if t.a.opts.Answer != nil {
+		drafts = append(drafts, t.draft(session.TypeMessage, "", t.a.opts.Answer.brief()))
+	}
 	return t.record(ctx, append(drafts, t.draft(session.TypeMessage, "", message))...)
 }
 
@@ -178,7 +188,7 @@ func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachmen
 // sets the reason in t.end.
 func (t *turn) next(ctx context.Context) error {
 	t.step++
-	last := t.step > t.a.opts.MaxSteps // no tools are offered any more
+	last := t.step > t.a.opts.MaxSteps // no tools are offered any more, as for a second try of an answer
 	reply, err := t.ask(ctx, last)
 	if err != nil {
 		return err
@@ -192,6 +202,8 @@ func (t *turn) next(ctx context.Context) error {
 		return t.callAll(ctx, reply.Calls)
 	case reply.Finish == llm.FinishLength, reply.Finish == llm.FinishFilter:
 		t.end.Reason, t.end.Limit = session.EndCut, string(reply.Finish)
+	case t.a.opts.Answer != nil:
+		return t.checkForm(ctx, reply.Text)
 	default:
 		if name := reply.ToolCalledAsText(t.a.opts.Tools.Definitions()); name != "" {
 			return t.warnCallAsText(ctx, name)
@@ -217,12 +229,16 @@ func (t *turn) warnCallAsText(ctx context.Context, name string) error {
 }
 
 // ask requests one reply and shows it as it comes. A reply with calls is recorded; the events
-// of another become finalDrafts. If last is set, no tools are offered.
+// of another become finalDrafts. If last is set, or in a second try of an answer, no tools are
+// offered.
 func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
 	t.a.conversation.makeRoom()
 	req := llm.Request{Model: t.a.opts.ModelName, Messages: t.a.conversation.messages}
-	if !last {
+	switch {
+	case t.triedForm:
+		req.Schema, last = t.a.opts.Answer.Schema, true
+	case !last:
 		req.Tools = t.a.opts.Tools.Definitions()
 	}
 	assembler := llm.Assembler{Provider: t.a.opts.Provider}
@@ -363,8 +379,12 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 		results, err = append(results, refusal), errors.Join(err, recordErr)
 	}
 	t.a.conversation.endStep()
+	var said []session.Draft // words of the person during the turn, for the next request
 	for _, r := range results {
 		t.end.Calls++
+		if r.PersonSays != "" {
+			said = append(said, t.draft(session.TypeMessage, "", llm.DuringTurn(r.PersonSays)))
+		}
 		if r.Err != nil {
 			t.end.Failed++
 			switch r.Err.Code {
@@ -377,6 +397,14 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if err == nil && t.end.Reason == "" && t.a.opts.Steer != nil {
+		for _, text := range t.a.opts.Steer() {
+			said = append(said, t.draft(session.TypeMessage, "", llm.DuringTurn(text)))
+		}
+	}
+	if said != nil {
+		err = errors.Join(err, t.record(ctx, said...))
 	}
 	return err
 }

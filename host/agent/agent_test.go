@@ -94,7 +94,7 @@ func (s *script) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delt
 	return func(yield func(llm.Delta, error) bool) {
 		s.mu.Lock()
 		n := len(s.asked)
-		s.asked = append(s.asked, llm.Request{Model: req.Model, Messages: slices.Clone(req.Messages), Tools: req.Tools})
+		s.asked = append(s.asked, llm.Request{Model: req.Model, Messages: slices.Clone(req.Messages), Tools: req.Tools, Schema: req.Schema})
 		s.mu.Unlock()
 		if ctx.Err() != nil {
 			yield(llm.Delta{}, context.Cause(ctx))

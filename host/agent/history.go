@@ -23,6 +23,7 @@ type Conversation struct {
 	maxChars    int                    // size of chars above which messages are left out; 0: none is
 	retryChars  int                    // size of chars above which makeRoom tries again; 0: maxChars
 	leftOut     LeftOut                // parts that were left out so far
+	starts      []turnStart            // of the turns that can be taken back, in their order
 	turn        int                    // number of the newest turn; 0: none
 	ids         map[string]bool        // IDs of all calls of the session, including a person's
 	openCalls   []llm.CallData         // calls of the current step, in order
@@ -89,6 +90,10 @@ func (c *Conversation) add(e session.Event) {
 	}
 	if e.Type == session.TypeTurnStarted {
 		c.personCalls = nil
+		c.beginTurn(e.Turn)
+	}
+	if e.Type == session.TypeRewound {
+		c.rewind(e.Body)
 	}
 	m, ok := e.Message()
 	// Calls outside a turn are a person's own, and no part of the conversation. Briefs about
@@ -204,7 +209,9 @@ func (c *Conversation) makeRoom() {
 		return
 	}
 	kept, left := fit(c.messages, c.maxChars-c.maxChars/4)
+	dropped := len(c.messages) - len(kept)
 	c.messages = slices.Clone(kept) // so that the other messages can be freed
+	c.moveStarts(dropped)
 	c.leftOut = c.leftOut.plus(left)
 	c.chars -= left.Chars
 	c.retryChars = 0
@@ -297,19 +304,19 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 			stays[i] = true
 		case brief:
 			stays[i], seen[name] = !seen[name], true
-		case m.Kind == llm.User:
+		case m.Kind == llm.User && !m.IsDuringTurn():
 			lastUser = max(lastUser, i)
 		}
 	}
 	var out []llm.Message
 	dropping := true
 	for i, m := range messages {
-		if m.Kind == llm.User && !stays[i] && (total <= budget || i == lastUser) {
+		if m.Kind == llm.User && !m.IsDuringTurn() && !stays[i] && (total <= budget || i == lastUser) {
 			dropping = false // a turn is kept or dropped as a whole
 		}
 		if dropping && !stays[i] {
 			total -= size(m)
-			if _, brief := m.Brief(); m.Kind == llm.User && !brief {
+			if _, brief := m.Brief(); m.Kind == llm.User && !brief && !m.IsDuringTurn() {
 				left.Turns++
 			}
 			if isShortened(m) { // it now counts as part of a turn

@@ -62,7 +62,7 @@ type Profile struct {
 	BaseURL      string        // address of the provider; default "", the provider's own
 	APIKeyEnv    string        // name of the environment variable with the key; default "", the provider's usual one
 	Key          string        // name of the secret that is the API key; default "", none
-	StallTimeout time.Duration // limit on the time that the provider sends nothing; default 60s
+	StallTimeout time.Duration // limit on the time that the provider sends nothing; default 5m
 	MaxAttempts  int           // number of attempts for one request; default 4
 
 	ContextTokens int      // size of the model's context in tokens; default 0, not known

@@ -240,7 +240,7 @@ func TestClassesAreAsDocumented(t *testing.T) {
 
 func TestDefaultsAreAsDocumented(t *testing.T) {
 	want := Config{
-		Model:        Model{Profile: Profile{Provider: "auto", StallTimeout: time.Minute, MaxAttempts: 4}},
+		Model:        Model{Profile: Profile{Provider: "auto", StallTimeout: 5 * time.Minute, MaxAttempts: 4}},
 		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, RepeatedCalls: 4, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
 		ToolMemory: 268435456, ToolMemoryTotal: 2147483648,
 		ToolFuel: 50_000_000_000, ToolFuelTotal: 2_000_000_000_000, SessionFuel: 10_000_000_000_000, ToolStore: 262144, SessionStore: 1048576, HistoryCharBudget: 400000,

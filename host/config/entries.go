@@ -55,7 +55,7 @@ var entryTable = []entryKey{
 	profileField("key", secretName, `""`, private,
 		"The name of the secret that holds the key, in place of a variable.",
 		func(p *Profile) *string { return &p.Key }),
-	profileField("stall_timeout", keys.Duration(time.Second, time.Hour), `"60s"`, authority,
+	profileField("stall_timeout", keys.Duration(time.Second, time.Hour), `"300s"`, authority,
 		"How long the provider may be silent. Not set: as in [model].",
 		func(p *Profile) *time.Duration { return &p.StallTimeout }).withCap("model.stall_timeout"),
 	profileField("max_attempts", keys.Integer(1, 20, ""), "4", authority,

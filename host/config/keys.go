@@ -138,7 +138,7 @@ var table = []key{
 	field("model.key", secretName, "", private,
 		"The name of the secret that holds the provider's key, as `stockade secret set NAME` keeps it, in place of a variable. It is sent only to the hosts that the secret is bound to.",
 		func(c *Config) *string { return &c.Model.Key }),
-	field("model.stall_timeout", keys.Duration(time.Second, time.Hour), 60*time.Second, limit,
+	field("model.stall_timeout", keys.Duration(time.Second, time.Hour), 5*time.Minute, limit,
 		"How long the provider may be silent before the request counts as failed.",
 		func(c *Config) *time.Duration { return &c.Model.StallTimeout }),
 	field("model.max_attempts", keys.Integer(1, 20, ""), 4, limit,

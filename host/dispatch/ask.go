@@ -16,7 +16,12 @@ import (
 // question comes. A no of a person also counts for equal calls of the turn.
 func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answer {
 	defer question.Changes.Close()
-	answer, err := p.putQuestion(ctx, question)
+	question.Warn(p.blindWriteWarning)
+	answer, answered := p.trial.answers(p.d.opts.SessionID, question)
+	var err error
+	if !answered {
+		answer, err = p.putQuestion(ctx, question)
+	}
 	if err == nil && !answer.Allow {
 		p.d.denials.add(p.call, answer)
 	}
@@ -27,9 +32,11 @@ func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answ
 // and its By holds the text of the error.
 func (p *pending) putQuestion(ctx context.Context, question policy.Question) (policy.Answer, error) {
 	p.enter(stateAwaitingPermission)
+	question.CallsAfter = p.callsAfter
 	question = question.Pose(p.d.opts.SessionID, time.Now())
 	answer, err := p.await(ctx, question)
-	if err == nil && answer.Allow {
+	answer.OutputOnly = answer.OutputOnly && !answer.Allow && question.Command != "" && question.Changes != nil
+	if err == nil && (answer.Allow || answer.OutputOnly) {
 		if err = question.CheckAnswer(answer, time.Now()); err != nil {
 			err = fmt.Errorf("no yes that counts: %w", err)
 		}
@@ -52,8 +59,8 @@ var (
 const patience = time.Second
 
 // await waits for the answer to a question. It stops when the call is cancelled or the question
-// expires, with an error; and when a person says no to an equal call, with that no. It stops
-// even if the approver does not return.
+// expires, with an error; and when a person says no to an equal call, or to the rest of the
+// step, with that no. It stops even if the approver does not return.
 func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, policy.AnswerExpires, errExpired)
 	defer cancel()
@@ -72,14 +79,18 @@ func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, 
 		}()
 		wait := p.d.opts.Approver.Approve(ctx, q)
 		p.letNextStart()
+		if p.allAsked != nil {
+			<-p.allAsked
+		}
 		r.answer, r.err = wait()
 	}()
-	denied := p.d.denials.watch(p.call)
+	denied, quit := p.d.denials.watch(p.call)
 	select {
 	case r := <-replies:
 		return r.answer, r.err
 	case <-ctx.Done():
 	case <-denied:
+	case <-quit:
 	}
 	err := context.Cause(ctx)
 	cancel()
@@ -87,7 +98,7 @@ func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, 
 	case <-replies:
 	case <-time.After(patience):
 	}
-	if answer, ok := p.d.denials.find(p.call); ok && err == nil {
+	if answer, _, ok := p.d.denials.find(p.call); ok && err == nil {
 		return answer, nil
 	}
 	return policy.Answer{}, err
@@ -114,6 +125,8 @@ func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer
 		if grant, err = decision.Approve(answer, recorded.Seq); err == nil {
 			p.remember(decision, answer.Scope)
 		}
+	case decision.Effect() == policy.Ask && answer.OutputOnly:
+		return policy.Grant{}, errOutputOnly
 	default:
 		return policy.Grant{}, &refusal{deniedResult(p.call.Tool, decision, answer)}
 	}
@@ -122,6 +135,10 @@ func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer
 	}
 	return grant, nil
 }
+
+// errOutputOnly is the error of a decision with an answer that gives out the output of a command
+// and nothing else, see [policy.Answer.OutputOnly].
+var errOutputOnly = errors.New("only its output was kept")
 
 // unchangedRecord returns the record of a decision to ask about changes, for a call that has
 // made no changes: the effect is Allow, and there is no answer. The record gives no grant.
@@ -143,6 +160,7 @@ func (p *pending) decisionRecord(d policy.Decision, answer policy.Answer) sessio
 	}
 	if d.Effect() == policy.Ask {
 		body.Answer, body.Scope, body.AnsweredBy = &answer.Allow, answer.Scope, answer.By
+		body.OutputOnly, body.RestOfStep = answer.OutputOnly, answer.RestOfStep && !answer.Allow
 		if answer.Question != [32]byte{} {
 			body.QuestionID = fmt.Sprintf("%x", answer.Question)
 		}
@@ -166,6 +184,9 @@ func deniedResult(name string, decision policy.Decision, answer policy.Answer) t
 	r.Err.Hint = tool.Advise("do not try again in another way; say what you wanted to do and let the person decide")
 	if decision.Rule() == policy.MountsRule {
 		r.Err.Hint = tool.Advise("name a path that tools are shown, or say what you wanted to do and let the person decide")
+	}
+	if r.PersonSays = answer.Because; r.PersonSays != "" {
+		r.Err.Hint = tool.Advise("the person says why in the next message: do that instead")
 	}
 	return r
 }

@@ -22,19 +22,24 @@ type pending struct {
 	letNextStart func()        // closes nextMayStart; may be called more than once
 	done         chan struct{} // closed when result and err are final
 
-	state         state
-	call          tool.Call
-	hostTool      *tool.Entry // undoEntry for a call of [Dispatcher.Undo]; nil: find looks up the tool
-	textForModel  string      // text that the model gets if an undo is carried out; empty for other calls
-	requestedName string      // name of the tool in the call as written, maybe an alias
-	limit         string      // LimitMessage of the result, in the last step that the agent allows; else empty
-	usage         tool.Usage  // usage of the guest; zero until the guest has run
-	sideEffects   sideEffects // changes that the call has made
-	movedLines    []int       // corrected line numbers in the arguments of the call; nil: none was corrected
-	lineShiftNote string      // note to the caller about movedLines; empty: none
-	result        tool.Result
-	err           error
-	view          *toolstore.View // open store of the call's module; nil: none is open
+	state             state
+	call              tool.Call
+	hostTool          *tool.Entry   // undoEntry for a call of [Dispatcher.Undo]; nil: find looks up the tool
+	textForModel      string        // text that the model gets if an undo is carried out; empty for other calls
+	requestedName     string        // name of the tool in the call as written, maybe an alias
+	seen              *seenFiles    // contents that the conversation has seen
+	trial             *trial        // what was asked about the call before, see [Dispatcher.tryTogether]; nil: nothing
+	allAsked          chan struct{} // closed when all questions of a trial are put, before which nobody waits for an answer; nil: it is not tried
+	callsAfter        int           // number of calls of its reply that come after it
+	limit             string        // LimitMessage of the result, in the last step that the agent allows; else empty
+	blindWriteWarning string        // see warnOfBlindWrite
+	usage             tool.Usage    // usage of the guest; zero until the guest has run
+	sideEffects       sideEffects   // changes that the call has made
+	movedLines        []int         // corrected line numbers in the arguments of the call; nil: none was corrected
+	lineShiftNote     string        // note to the caller about movedLines; empty: none
+	result            tool.Result
+	err               error
+	view              *toolstore.View // open store of the call's module; nil: none is open
 
 	queuedDrafts []session.Draft // decisions, recorded with the next event of the call
 	rehearsing   bool            // set while the call runs, or has run, before its decision
@@ -50,14 +55,22 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 
+	no, rest, denied := p.d.denials.find(p.call)
+	if rest {
+		r := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s was not run: the answer to an earlier call of this reply was no to all calls after it, too (%s)", p.call.Tool, no.By)
+		r.Err.Hint = tool.Advise("say what you wanted to do and let the person decide")
+		return r, nil
+	}
+
 	// Decide. A call that only changes files is rehearsed first: its question can then
 	// show the changes. Every other call that needs an answer asks before it runs.
 	p.enter(stateEvaluatingPolicy)
 	facts := policy.Facts{EarlierCalls: p.d.counts.reserve(entry.Name), Files: NamedFiles(p.d.opts.Policy, p.call, entry)}
 	decision := p.d.opts.Policy.Decide(p.call, entry, facts)
+	p.blindWriteWarning = p.warnOfBlindWrite(entry, facts.Files)
 	exec, full := entry.Capabilities.Exec != "", p.d.rehearsedRuns.whyFull(p.call)
 	var grant policy.Grant
-	switch no, denied := p.d.denials.find(p.call); {
+	switch {
 	case decision.Effect() != policy.Ask:
 		grant, err = p.conclude(ctx, decision, policy.Answer{})
 	case denied: // earlier in this turn
@@ -111,6 +124,11 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		decision = decision.WithDiff(ctx, shown, dirs...)
 		grant, err = p.conclude(ctx, decision, p.ask(ctx, p.questionAbout(decision, result, staged, changes)))
 	}
+	if errors.Is(err, errOutputOnly) { // the stage is dropped
+		p.sideEffects.ranProcess = true
+		result.AddNote("no file was changed: the person has dropped all changes of this command, and kept this output")
+		return result, nil
+	}
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -119,7 +137,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 
 	// Record, then make the changes: all or none.
 	if result.Err == nil && len(changes) > 0 {
-		made, err := p.recordChanges(ctx, grant, changes, dirs)
+		made, err := p.recordChanges(ctx, grant, staged, changes, dirs)
 		if err != nil {
 			return tool.Result{}, err
 		}
@@ -132,7 +150,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		// The process may have changed anything, but the same command changes it only once.
 		p.sideEffects.hashes = map[string][sha256.Size]byte{fmt.Sprintf("process %x", p.call.ArgsDigest()): {}}
 	}
-	p.d.seenFiles.note(p.call, entry, result)
+	p.seen.note(p.call, entry, result)
 	if result.Err == nil {
 		result.Unsent = entry.Content.Unsent()
 	}
@@ -220,10 +238,10 @@ func (p *pending) drive(ctx context.Context) {
 }
 
 // contain runs f and turns a panic into an error that wraps errCrash.
-func contain(f func() (tool.Result, error)) (result tool.Result, err error) {
+func contain[T any](f func() (T, error)) (result T, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			result, err = tool.Result{}, fmt.Errorf("%w: %v\n%s", errCrash, v, debug.Stack())
+			result, err = *new(T), fmt.Errorf("%w: %v\n%s", errCrash, v, debug.Stack())
 		}
 	}()
 	return f()

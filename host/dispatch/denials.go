@@ -16,16 +16,20 @@ type denials struct {
 	byCall map[callKey]*denial // questions of this turn, answered or not
 }
 
-// callKey identifies equal calls: same tool, directory, caller and arguments.
+// callKey identifies equal calls: same tool, directory, caller and arguments. With a step alone
+// it identifies all calls of that step.
 type callKey struct {
 	tool, cwd string
 	caller    tool.Caller
 	args      [32]byte // digest
+	step      int
 }
 
 func callKeyOf(call tool.Call) callKey {
-	return callKey{call.Tool, call.Cwd, call.Caller, call.ArgsDigest()}
+	return callKey{tool: call.Tool, cwd: call.Cwd, caller: call.Caller, args: call.ArgsDigest()}
 }
+
+func restOfStep(call tool.Call) callKey { return callKey{step: call.Step} }
 
 // denial is a person's no to a call. It is made before the question is answered.
 type denial struct {
@@ -33,63 +37,73 @@ type denial struct {
 	answer   policy.Answer // the no, once answered is closed
 }
 
-// get returns the denial of a call, and makes one if there is none. It returns nil for a call
-// outside of a turn or of an earlier turn. d.mu is held.
-func (d *denials) get(call tool.Call) *denial {
-	if call.Turn == 0 || call.Turn < d.turn {
+// get returns the denial of key in a turn, and makes one if there is none. It returns nil
+// outside of turns and for an earlier turn. d.mu is held.
+func (d *denials) get(turn int, key callKey) *denial {
+	if turn == 0 || turn < d.turn {
 		return nil
 	}
-	if call.Turn > d.turn || d.byCall == nil {
-		d.turn, d.byCall = call.Turn, map[callKey]*denial{}
+	if turn > d.turn || d.byCall == nil {
+		d.turn, d.byCall = turn, map[callKey]*denial{}
 	}
-	key := callKeyOf(call)
 	if d.byCall[key] == nil {
 		d.byCall[key] = &denial{answered: make(chan struct{})}
 	}
 	return d.byCall[key]
 }
 
-// add records a no as the answer to all equal calls of the turn.
+// add records a no as the answer to all equal calls of the turn, and to the rest of the step if
+// it says so.
 func (d *denials) add(call tool.Call, answer policy.Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := d.get(call)
-	if at == nil {
-		return
+	by := answer.By
+	if !answer.OutputOnly {
+		d.answer(call.Turn, callKeyOf(call), by+", before in this turn")
 	}
-	select {
-	case <-at.answered:
-	default:
-		at.answer = answer
-		at.answer.Question = [32]byte{} // the next call puts no question
-		at.answer.By += ", before in this turn"
+	if answer.RestOfStep {
+		d.answer(call.Turn, restOfStep(call), by)
+	}
+}
+
+// answer records a no of somebody. d.mu is held.
+func (d *denials) answer(turn int, key callKey, by string) {
+	if at := d.get(turn, key); at != nil && !at.isAnswered() {
+		at.answer = policy.Answer{By: by}
 		close(at.answered)
 	}
 }
 
-// find returns the no that a person has given to an equal call in this turn; false: none.
-func (d *denials) find(call tool.Call) (policy.Answer, bool) {
+// find returns the no that a person has given to an equal call in this turn, or to the rest of
+// the call's step, then rest is set; denied is false if there is none.
+func (d *denials) find(call tool.Call) (no policy.Answer, rest, denied bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := d.byCall[callKeyOf(call)]
-	if at == nil || call.Turn != d.turn {
-		return policy.Answer{}, false
+	for _, key := range []callKey{restOfStep(call), callKeyOf(call)} {
+		if at := d.byCall[key]; at != nil && call.Turn == d.turn && at.isAnswered() {
+			return at.answer, key == restOfStep(call), true
+		}
 	}
-	select {
-	case <-at.answered:
-		return at.answer, true
-	default:
-		return policy.Answer{}, false
-	}
+	return policy.Answer{}, false, false
 }
 
-// watch returns a channel that is closed when a person says no to an equal call. It returns
-// nil, on which one waits forever, for a call outside of a turn or of an earlier turn.
-func (d *denials) watch(call tool.Call) <-chan struct{} {
+// watch returns two channels: the first is closed when a person says no to an equal call, the
+// second when a person says no to the rest of the call's step. They are nil, on which one waits
+// forever, for a call outside of a turn or of an earlier turn.
+func (d *denials) watch(call tool.Call) (denied, quit <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at := d.get(call); at != nil {
-		return at.answered
+	if at := d.get(call.Turn, callKeyOf(call)); at != nil {
+		return at.answered, d.get(call.Turn, restOfStep(call)).answered
 	}
-	return nil
+	return nil, nil
+}
+
+func (d *denial) isAnswered() bool {
+	select {
+	case <-d.answered:
+		return true
+	default:
+		return false
+	}
 }

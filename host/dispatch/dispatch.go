@@ -101,16 +101,18 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 // start begins to carry out a call, and waits neither for a person nor for the tool. limit
 // becomes the LimitMessage of the result; empty: none.
 func (d *Dispatcher) start(ctx context.Context, call tool.Call, limit string) *pending {
-	return d.startEntry(ctx, call, limit, nil)
+	p := d.newPending(call)
+	p.limit = limit
+	go p.drive(ctx)
+	return p
 }
 
-// startEntry is start with the tool of the call; nil: it is looked up by its name.
-func (d *Dispatcher) startEntry(ctx context.Context, call tool.Call, limit string, hostTool *tool.Entry) *pending {
+// newPending returns a call that has not begun.
+func (d *Dispatcher) newPending(call tool.Call) *pending {
 	p := &pending{
-		d: d, call: call, hostTool: hostTool, requestedName: call.Tool, limit: limit, state: stateIdle,
+		d: d, call: call, requestedName: call.Tool, state: stateIdle, seen: &d.seenFiles,
 		nextMayStart: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.letNextStart = sync.OnceFunc(func() { close(p.nextMayStart) })
-	go p.drive(ctx)
 	return p
 }

@@ -48,8 +48,10 @@ func (d *Dispatcher) resume(e session.Event, r resumeState) {
 	case session.TypeCallIntended:
 		var intent session.Intent
 		if json.Unmarshal(e.Body, &intent) == nil {
+			if _, again := r.intents[e.Call]; !again { // a call that was asked about begins twice
+				d.counts.reserve(intent.Tool)
+			}
 			r.intents[e.Call] = intent
-			d.counts.reserve(intent.Tool)
 			if entry, ok := d.catalog.Load().Find(intent.Tool); ok {
 				d.openGroupOf(entry)
 			} else if intent.Tool == tool.ListTools {

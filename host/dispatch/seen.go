@@ -3,11 +3,14 @@ package dispatch
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -115,7 +118,7 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 		hashes[there[0]] = given
 	}
 	for _, name := range there {
-		k := p.d.seenFiles.file(absolute(name, p.call.Cwd))
+		k := p.seen.file(absolute(name, p.call.Cwd))
 		inStep := c.Lines && p.call.Turn > 0 && k.reportedIn == stepIDOf(p.call)
 		if given := hashes[name]; given != "" && !(inStep && given == k.before) {
 			continue
@@ -167,8 +170,45 @@ func (p *pending) displayPath(path string) string {
 	return path
 }
 
+// warnOfBlindWrite returns a warning if a call of the model may replace the whole content of a
+// file that this conversation has not seen; empty: it does not, or the file is empty.
+func (p *pending) warnOfBlindWrite(entry *tool.Entry, files []policy.NamedFile) string {
+	c := entry.Content
+	if p.call.Caller != tool.CallerAgent || c == nil || c.Path == "" || c.Hash != "" || entry.Capabilities.Files != tool.FilesWrite {
+		return ""
+	}
+	for _, f := range files {
+		if f.Arg != c.Path || !f.Regular || p.seen.file(f.Name).hash != "" {
+			continue
+		}
+		if st, err := os.Lstat(f.Path); err == nil && st.Size() > 0 {
+			return "it replaces all of " + strconv.Quote(p.displayPath(f.Name)) + ", which no file tool has read in this conversation"
+		}
+	}
+	return ""
+}
+
+// mayRead reports whether every built-in tool that reads a file, and is offered, could read this
+// one without a question. False also if there is no such tool.
+func (p *pending) mayRead(name string) (may bool) {
+	for _, e := range p.d.catalog.Load().Entries() {
+		c := e.Content
+		if c == nil || c.Path == "" || e.Capabilities.Files != tool.FilesRead || e.Module.Origin != tool.OriginBuiltin || p.d.opts.Policy.Hides(e, p.call.Caller) {
+			continue
+		}
+		call := p.call
+		call.Tool, call.Args = e.Name, tool.Marshal(map[string]string{c.Path: name})
+		if p.d.opts.Policy.Decide(call, e, policy.Facts{Files: NamedFiles(p.d.opts.Policy, call, e)}).Effect() != policy.Allow {
+			return false
+		}
+		may = true
+	}
+	return may
+}
+
 // seenHash returns the hash of the content that the model has seen of the file k, noContent for
-// an unseen file that is too large, or a refusal. inStep is set for a call with line numbers, if
+// an unseen file that is too large, [tool.Unseen] for one that the tool may edit by its text, or
+// a refusal. inStep is set for a call with line numbers, if
 // a call of its step has reported the file before. Then only edits by line number may have
 // changed the content in this step: when the model wrote the call, it could not know other
 // changes.
@@ -176,6 +216,8 @@ func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name str
 	switch {
 	case k.hash == "" && p.tooLarge(entry, absolute(name, p.call.Cwd)):
 		return noContent, nil
+	case k.hash == "" && entry.Content.Exact && p.mayRead(name):
+		return tool.Unseen, nil
 	case k.hash == "", inStep && k.before == "":
 		r := tool.Failed(tool.CodeUnseen, tool.ValidationFailed, "%s: this conversation has not seen the content of %s", entry.Name, p.displayPath(name))
 		r.Err.Hint = tool.Advise("read the file first, then call again")

@@ -161,11 +161,14 @@ func lastLines(output string) string {
 // recordChanges records the changes that are about to be made, with the contents before them,
 // and returns the record. It returns a refusal if they cannot be made any more, for example
 // because somebody else has changed the files.
-func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, changes []tool.Change, dirs []*git.Dir) (session.Changes, error) {
+func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, staged policy.Staged, changes []tool.Change, dirs []*git.Dir) (session.Changes, error) {
 	if p.state == stateAwaitingPermission {
 		p.enter(stateExecuting) // the permission was for this
 	}
 	body, images, err := p.describeChanges(ctx, changes, dirs...)
+	if r, ok := staged.(policy.StagedRefresh); ok && errors.Is(err, policy.ErrChanged) && r.Refresh(ctx) {
+		body, images, err = p.describeChanges(ctx, changes, dirs...)
+	}
 	if err != nil {
 		return body, &refusal{p.uncommittedResult(ctx, grant, err)}
 	}

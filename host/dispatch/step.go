@@ -12,7 +12,8 @@ import (
 // calls. Calls that read or use the network run at the same time. A call that may change
 // files, start a process or use its store runs by itself: it sees the effects of the calls
 // before it, and the calls after it see its effects. Questions are put in the order of the
-// calls. limit becomes the LimitMessage of each result, see [tool.Result]; empty: none.
+// calls; edits of files that follow each other are asked about together, see tryTogether. limit
+// becomes the LimitMessage of each result, see [tool.Result]; empty: none.
 //
 // Every call has a result. An error is as in [Dispatcher.Call]; it cancels the other calls.
 func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error) {
@@ -21,6 +22,7 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
 	started := make([]*pending, 0, len(calls))
 	next := 0 // index of the first call whose result has not been taken
+	trials, untried := make([]*trial, len(calls)), 0
 	takeAll := func() {
 		for ; next < len(started); next++ {
 			if results[next], errs[next] = started[next].wait(); errs[next] != nil {
@@ -28,12 +30,17 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 			}
 		}
 	}
-	for _, call := range calls {
+	for i, call := range calls {
 		alone := d.runsAlone(call.Tool)
 		if alone {
 			takeAll()
 		}
-		p := d.start(ctx, call, limit)
+		if alone && i >= untried && ctx.Err() == nil {
+			untried = i + max(copy(trials[i:], d.tryTogether(ctx, calls[i:])), 1)
+		}
+		p := d.newPending(call)
+		p.limit, p.trial, p.callsAfter = limit, trials[i], len(calls)-i-1
+		go p.drive(ctx)
 		started = append(started, p)
 		if alone {
 			takeAll()

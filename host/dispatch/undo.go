@@ -24,7 +24,7 @@ type Undoer interface {
 var undoEntry = tool.NewEntry(tool.Spec{
 	Definition: tool.Definition{
 		Name: tool.UndoTool, Description: "Put the files back that the last turn has changed.",
-		Parameters: json.RawMessage(`{"type":"object","properties":{"redo":{"type":"boolean"}},"additionalProperties":false}`),
+		Parameters: json.RawMessage(`{"type":"object","properties":{"redo":{"type":"boolean"},"from":{"type":"integer","minimum":1}},"additionalProperties":false}`),
 	},
 	Capabilities: tool.Capabilities{Files: tool.FilesWrite},
 }, &tool.Module{
@@ -43,7 +43,10 @@ func (d *Dispatcher) Undo(ctx context.Context, call tool.Call) (tool.Result, err
 		return tool.Result{}, errors.New("undo: this session does not store what undoing needs")
 	}
 	call.Tool, call.Caller, call.Turn, call.Step = tool.UndoTool, tool.CallerPerson, 0, 0
-	return d.startEntry(ctx, call, "", undoEntry).wait()
+	p := d.newPending(call)
+	p.hostTool = undoEntry
+	go p.drive(ctx)
+	return p.wait()
 }
 
 // requesterApproval returns the yes of the person who has requested the call.

@@ -298,6 +298,23 @@ func (s *Session) Undo(ctx context.Context, args undo.Args) (tool.Result, error)
 	return s.Tools.Undo(ctx, call)
 }
 
+// Rewind takes the conversation back to before a turn, see [agent.Agent.Rewind].
+func (s *Session) Rewind(ctx context.Context, turn int, changed []string) error {
+	if s.agent == nil {
+		return errNoModel
+	}
+	return s.agent.Rewind(ctx, turn, changed)
+}
+
+// Turns returns the turns of the session. No turn may be running.
+func (s *Session) Turns(ctx context.Context) ([]undo.Turn, error) {
+	st, err := s.door.Store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return undo.Turns(st.Events(ctx, s.Log.ID(), 0))
+}
+
 // recordToolCall records that a call was requested.
 func (s *Session) recordToolCall(ctx context.Context, call tool.Call) error {
 	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))

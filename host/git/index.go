@@ -172,6 +172,40 @@ func (x index) changes(now index, each func(was, is *indexEntry)) {
 	}
 }
 
+// IndexDigest returns a digest of what an index says of files and commits: without the times and
+// inodes of files, and without the extensions in which git notes what it has seen in the
+// worktree, or where the entries are. It returns false for data that is not a sound index, or
+// has too many entries.
+func IndexDigest(data []byte) (sum [sha256.Size]byte, ok bool) {
+	for _, size := range []int{sha1.Size, sha256.Size} {
+		end := len(data) - size
+		if end < 0 || len(data) > maxIndex {
+			continue
+		}
+		sound := newHash(size)
+		sound.Write(data[:end])
+		x, err := parseIndex(data, size, newBudget())
+		if err != nil || !bytes.Equal(sound.Sum(nil), data[end:]) {
+			continue
+		}
+		h := sha256.New()
+		for _, e := range x.entries {
+			fmt.Fprintf(h, "%q %o %x %x\n", e.name, e.mode, e.id, e.flags)
+		}
+		for rest := x.rest; len(rest) > 0; {
+			name, body, more, _ := format.Extension(rest)
+			if name == "" {
+				break
+			}
+			if rest = more; !slices.Contains([]string{"UNTR", "FSMN", "EOIE", "IEOT"}, name) {
+				fmt.Fprintf(h, "%q %x\n", name, sha256.Sum256(body))
+			}
+		}
+		return [sha256.Size]byte(h.Sum(nil)), true
+	}
+	return sum, false
+}
+
 // Negligible reports whether all changes can be dropped without a loss. A change can if it
 // only updates the times and inodes in git's index, or writes COMMIT_EDITMSG or FETCH_HEAD, in
 // which git leaves the message of its last commit and the list of its last fetch.

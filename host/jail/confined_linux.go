@@ -69,6 +69,9 @@ func (j *Jail) runConfined(ctx context.Context, grant policy.Grant, terms policy
 	c.Env = p.environment(h.world, cmd.Dir)
 	since, layers := stage.FileClockNow(), h.layers
 	h.layers = nil
+	for _, l := range h.stageLayers {
+		l.NoteIndex()
+	}
 	checks := []func() error{b.newSecretCheck(ctx, &p, terms), layers.sizeCheck()}
 	if staged {
 		checks = append(checks, freeSpaceCheck(p.area.Dir()))

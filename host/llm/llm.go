@@ -154,7 +154,7 @@ type ResultData struct {
 // the model the date, what was undone, the text of a file of the project, or that the model has
 // written a call as text.
 type BriefData struct {
-	Brief string `json:"brief"` // name of the brief: "date", "undo", [CallAsText], or the name of the file
+	Brief string `json:"brief"` // name of the brief: "date", "undo", [CallAsText], "output_schema", or the name of the file
 }
 
 // BriefMessage returns the message of a brief. It is a user message for two reasons: models give
@@ -171,6 +171,17 @@ func (m Message) Brief() (name string, ok bool) {
 		return "", false
 	}
 	return data.Brief, data.Brief != ""
+}
+
+// DuringTurn returns the message of words that a person has said during a turn, such as the
+// reason for a no. It does not begin a turn.
+func DuringTurn(text string) Message {
+	return Message{Kind: User, Content: text, Data: json.RawMessage(`{"during_turn":true}`)}
+}
+
+// IsDuringTurn reports whether the message is one of [DuringTurn].
+func (m Message) IsDuringTurn() bool {
+	return m.Kind == User && string(m.Data) == string(DuringTurn("").Data)
 }
 
 // NewCall returns the data of a call. The arguments are JSON text.
@@ -201,6 +212,10 @@ type Request struct {
 	Model    string // name of the model; empty: the provider's default
 	Messages []Message
 	Tools    []tool.Definition // at most MaxTools
+	// Schema is the JSON Schema of the answer; nil: a text. It is only set without Tools, because
+	// servers that keep to a schema let the model call nothing. Anthropic's provider leaves it to
+	// the conversation, which says the same.
+	Schema json.RawMessage
 }
 
 // FinishReason is the reason why the model stopped. Empty: the answer is not complete.

@@ -52,6 +52,8 @@ type Question struct {
 	Scopes         []Scope          // scopes that the person can choose
 	Rules          map[Scope]string // words of the rule that an answer creates, by scope; none for "once"
 	BindingChanges []BindingChange  // remembered rules that no longer apply because the tool has changed
+	CallsAfter     int              // calls of the same reply that come after this one
+	Tried          bool             // the call was tried on the changes of others in its step: they are answered together, or with [ErrSeparately]
 	AllowRule      string           // rule that would have allowed the call; empty: none alone would
 
 	Module  string    // digest of the tool's module
@@ -59,6 +61,10 @@ type Question struct {
 	AskedAt time.Time // time of the question; zero: it was not posed
 	ID      [32]byte  // digest of the question, which an answer has to name
 }
+
+// ErrSeparately is the error instead of an answer to a question with Tried set, if each of the
+// calls is to be asked about by itself, when those before it are done.
+var ErrSeparately = errors.New("each call is asked about by itself")
 
 // UnconfinedWarning is the warning for every command in [TierNone].
 const UnconfinedWarning = "it is not confined here: it has all your rights, on all your files"
@@ -226,6 +232,13 @@ type Answer struct {
 	Allow    bool
 	Scope    Scope
 	By       string // way in which it was given, for the record: "terminal", "no terminal", ...
+	// Because is the person's reason for a no, for the model; empty: none was given.
+	Because string
+	// RestOfStep makes a no hold for all later calls of the same reply of the model, too.
+	RestOfStep bool
+	// OutputOnly is set with a no to the changes of a command that has run: they are dropped,
+	// and the caller gets the output.
+	OutputOnly bool
 }
 
 // AnswerExpires limits the time from a question to its answer; a later answer is refused. It

@@ -19,6 +19,13 @@ type Staged interface {
 	Drop() error
 }
 
+// StagedRefresh is implemented by a [Staged] that can tell what others have only looked at.
+type StagedRefresh interface {
+	// Refresh accepts files of the host that were replaced or touched since Changes, but have the
+	// same content. It reports whether it has accepted any.
+	Refresh(ctx context.Context) bool
+}
+
 // StagedCaches is implemented by a [Staged] of a call that has run a process. The process may
 // have written to caches of toolchains; this content waits for the decision, too.
 type StagedCaches interface {

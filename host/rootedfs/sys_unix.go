@@ -47,6 +47,12 @@ func hostSys(fi os.FileInfo) *syscall.Stat_t {
 
 func linkCount(_ *os.File, fi os.FileInfo) uint64 { return StatOf(fi).Nlink }
 
+// SameOwner reports whether two files have the same owner and group.
+func SameOwner(a, b os.FileInfo) bool {
+	x, y := a.Sys().(*syscall.Stat_t), b.Sys().(*syscall.Stat_t)
+	return x.Uid == y.Uid && x.Gid == y.Gid
+}
+
 // CopyOwner gives f the owner and the group of another file, or neither if the host refuses
 // one: only root gives files away, and the group must be one of the user's.
 func CopyOwner(f *os.File, other os.FileInfo) {

@@ -199,14 +199,45 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if grant.Rehearsal() && (starts && exec.Changes == policy.ChangesDirect || grant.Network() != nil || exec.Network != nil) {
 		return tool.Result{}, nil, fmt.Errorf("run %s: a call that may start a process or make requests cannot be rehearsed", call.Tool)
 	}
-	c, err := s.load(ctx, mod)
-	if err != nil {
-		result, err := loadErrorResult(ctx, call.Tool, err)
-		return result, nil, err
-	}
 	set, err := s.newStage(grant)
 	if err != nil {
 		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
+	}
+	return s.runOn(ctx, set, grant, mod, call, report, false)
+}
+
+// Try implements dispatch.Trier.
+func (s *Sandbox) Try(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, on policy.Staged) (tool.Result, policy.Staged, error) {
+	err := grant.Check(call, mod.Digest)
+	if !grant.Rehearsal() || grant.MayExec() || grant.Network() != nil {
+		err = errors.Join(err, errors.New("only a rehearsed call that changes files can be tried with others"))
+	}
+	var set *stage.Set
+	if earlier, ok := on.(*stagedChanges); ok && earlier.trial {
+		set = earlier.set
+	} else if err == nil {
+		set, err = s.newStage(grant)
+	}
+	if err != nil {
+		if set != nil {
+			err = errors.Join(err, set.Drop())
+		}
+		return tool.Result{}, nil, fmt.Errorf("try %s: %w", call.Tool, err)
+	}
+	return s.runOn(ctx, set, grant, mod, call, nil, true)
+}
+
+// runOn runs a call on a stage; nil: it needs none. trial is as in stagedChanges. After a
+// failure the stage has ended.
+func (s *Sandbox) runOn(ctx context.Context, set *stage.Set, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress), trial bool) (tool.Result, policy.Staged, error) {
+	_, starts := grant.Exec()
+	c, err := s.load(ctx, mod)
+	if err != nil {
+		result, err := loadErrorResult(ctx, call.Tool, err)
+		if set != nil {
+			err = errors.Join(err, set.Drop())
+		}
+		return result, nil, err
 	}
 	result, err := s.call(ctx, c, mod, grant, set, call, report)
 	if set == nil {
@@ -221,5 +252,5 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if result.Err != nil { // its process may have written to caches
 		set.Forget()
 	}
-	return result, &stagedChanges{set, call, mod.Digest, grant.Limits().Timeout}, nil
+	return result, &stagedChanges{set, call, mod.Digest, grant.Limits().Timeout, trial}, nil
 }

@@ -50,6 +50,7 @@ type stagedChanges struct {
 	call    tool.Call
 	digest  string        // digest of the call's module
 	timeout time.Duration // time limit of Changes
+	trial   bool          // set if the changes may be those of several calls: they are never committed
 }
 
 // Changes implements policy.Staged. It ends with an error after the time limit of the call,
@@ -66,7 +67,7 @@ func (s *stagedChanges) Commit(ctx context.Context, grant policy.Grant) error {
 	if err := grant.Check(s.call, s.digest); err != nil {
 		return fmt.Errorf("commit %s: %w", s.call.Tool, err)
 	}
-	if grant.Rehearsal() {
+	if grant.Rehearsal() || s.trial {
 		return fmt.Errorf("commit %s: %w", s.call.Tool, policy.ErrNoGrant)
 	}
 	ctx, cancel := context.WithTimeout(ctx, grant.Limits().Timeout)
@@ -81,6 +82,9 @@ func markUntidy(err error) error {
 	}
 	return err
 }
+
+// Refresh implements policy.StagedRefresh.
+func (s *stagedChanges) Refresh(ctx context.Context) bool { return s.set.Refresh(ctx) }
 
 // Drop implements policy.Staged.
 func (s *stagedChanges) Drop() error { return s.set.Drop() }

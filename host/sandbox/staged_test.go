@@ -137,3 +137,62 @@ func TestACommitIsRefusedWhereAFileHasChanged(t *testing.T) {
 		t.Errorf("the file holds %q, %v", data, err)
 	}
 }
+
+// TestACallIsTriedOnTheChangesOfAnother: it sees them, nothing is on the host, and nothing of
+// several calls can be committed.
+func TestACallIsTriedOnTheChangesOfAnother(t *testing.T) {
+	stages := t.TempDir()
+	box := newBox(t, sandbox.Options{StageDir: func() string { return stages }})
+	dir := t.TempDir()
+	first := writer(t, dir, ask{rehearsal: true})
+	again := writer(t, dir, ask{rehearsal: true, id: "call-2"})
+	a := ask{rehearsal: true, id: "call-3", mounts: []policy.Mount{{Host: dir, Write: true}}, caps: tool.Capabilities{Files: tool.FilesWrite}, cwd: dir}
+	other := granted(t, probe(touches(filepath.Join(dir, "other"))), a)
+
+	var staged policy.Staged
+	for i, j := range []job{first, again, other} {
+		r, s, err := box.Try(t.Context(), j.grant, j.mod, j.call, staged)
+		if err != nil || r.Err != nil || s == nil {
+			t.Fatalf("call %d: %+v, %v", i+1, r.Err, err)
+		}
+		staged = s
+	}
+	changes, err := staged.Changes(t.Context())
+	if err != nil || len(changes) != 2 {
+		t.Errorf("the changes are %+v, %v", changes, err)
+	}
+	a.rehearsal = false
+	if staged.Commit(t.Context(), granted(t, other.mod, a).grant) == nil || exists(filepath.Join(dir, "made")) {
+		t.Error("the changes of several calls were committed")
+	}
+	_ = staged.Drop()
+
+	for name, try := range map[string]func(on policy.Staged) error{
+		"without a rehearsal": func(on policy.Staged) error {
+			j := writer(t, dir, ask{})
+			_, _, err := box.Try(t.Context(), j.grant, j.mod, j.call, on)
+			return err
+		},
+		"with the grant of another call": func(on policy.Staged) error {
+			_, _, err := box.Try(t.Context(), again.grant, first.mod, first.call, on)
+			return err
+		},
+	} {
+		_, on, err := box.Try(t.Context(), first.grant, first.mod, first.call, nil)
+		if err != nil || try(nil) == nil || try(on) == nil {
+			t.Errorf("%s: a call was tried", name)
+		}
+	}
+	if _, on, err := box.Run(t.Context(), first.grant, first.mod, first.call, nil); err != nil {
+		t.Error(err)
+	} else { // that of an ordinary run is not built upon
+		_, s, err := box.Try(t.Context(), again.grant, again.mod, again.call, on)
+		if changes, listErr := on.Changes(t.Context()); err != nil || listErr != nil || len(changes) != 1 {
+			t.Errorf("%v, %v, %v", err, listErr, changes)
+		}
+		_, _ = s.Drop(), on.Drop()
+	}
+	if left, err := os.ReadDir(stages); err != nil || len(left) != 0 {
+		t.Errorf("what is left of the stages is %v, %v", left, err)
+	}
+}

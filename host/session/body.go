@@ -42,15 +42,41 @@ type Decision struct {
 	// nothing there, so that nobody was asked. The other fields then hold the decision after the
 	// stage. Empty: no question was skipped.
 	SkippedQuestion string       `json:"unasked,omitempty"`
-	AllowHint       tool.Hint    `json:"change,omitempty"`   // change of policy that would allow the denied call
-	Answer          *bool        `json:"answer,omitempty"`   // answer, false also without a person; nil: no question
-	Scope           policy.Scope `json:"scope,omitempty"`    // scope of the answer
-	AnsweredBy      string       `json:"by,omitempty"`       // who has answered
-	QuestionID      string       `json:"question,omitempty"` // ID in hexadecimal; empty: no question was asked
-	Tier            *policy.Tier `json:"tier,omitempty"`     // confinement of the process; nil: there is none
+	AllowHint       tool.Hint    `json:"change,omitempty"`       // change of policy that would allow the denied call
+	Answer          *bool        `json:"answer,omitempty"`       // answer, false also without a person; nil: no question
+	Scope           policy.Scope `json:"scope,omitempty"`        // scope of the answer
+	AnsweredBy      string       `json:"by,omitempty"`           // who has answered
+	QuestionID      string       `json:"question,omitempty"`     // ID in hexadecimal; empty: no question was asked
+	RestOfStep      bool         `json:"rest_of_step,omitempty"` // the no holds for all later calls of the reply
+	OutputOnly      bool         `json:"output_only,omitempty"`  // with a no: the changes of the command are dropped, its output is given out
+	Tier            *policy.Tier `json:"tier,omitempty"`         // confinement of the process; nil: there is none
 	// Histories holds git directories. If it is not empty, the decision is not about the call but
 	// about their histories: whether the host searches one, or what commands may read of them.
 	Histories []string `json:"histories,omitempty"`
+}
+
+// Question is the body of awaiting_permission: a question that waits for an answer, without
+// secrets. An answer has to name both ID and Change.
+type Question struct {
+	ID        string   `json:"question"` // as in Decision
+	Change    string   `json:"change"`   // SHA-256 of the changes that a person would be shown, in hex; zeros: they are not known
+	Tool      string   `json:"tool"`
+	Risk      string   `json:"risk"`
+	Reason    string   `json:"reason"`
+	Warning   string   `json:"warning,omitempty"` // what should be known before an answer
+	Command   string   `json:"command,omitempty"`
+	Dir       string   `json:"dir"`
+	Paths     []string `json:"paths,omitempty"`     // files that the arguments name, absolute
+	Network   []string `json:"network,omitempty"`   // rules about the hosts that the call could reach
+	OpensHost string   `json:"opens,omitempty"`     // host that no rule opens, and a yes does
+	Secrets   []string `json:"secrets,omitempty"`   // names of secrets that the tool would use
+	Histories []string `json:"histories,omitempty"` // as in Decision
+	Names     []string `json:"names,omitempty"`     // some files in these histories that look like secrets
+	AskFirst  string   `json:"first,omitempty"`     // why it is asked before it runs; empty: it has run, or runs no command
+	Failed    bool     `json:"failed,omitempty"`    // the call has run and failed: it changes nothing
+	Output    string   `json:"output,omitempty"`    // end of the output of a command that has run
+	Changes   string   `json:"changes,omitempty"`   // the changes in words, and the first of them in unified format
+	Expires   string   `json:"expires"`             // time in RFC 3339; a later answer is a no
 }
 
 // Intent is the body of call.intended: a call that is about to run.
@@ -187,6 +213,11 @@ type TurnEnded struct {
 	DurationMS int64       `json:"duration_ms"`
 	Context    *ContextUse `json:"context,omitempty"` // use of the model's context at the end; nil: not known
 	Cost       *float64    `json:"cost,omitempty"`    // US dollars of requests with a known price; nil: none
+}
+
+// Rewound is the body of conversation.rewound.
+type Rewound struct {
+	Turn int `json:"turn"` // first turn that is no part of the conversation any more
 }
 
 // ContextUse is the number of tokens that a model has used of its context.

@@ -30,6 +30,7 @@ const (
 	TypeToolResult       Type = "tool_result"   // a canonical message: the result of the call
 	TypeStepEnded        Type = "step.ended"    // the model has answered one request
 	TypeTurnEnded        Type = "turn.ended"
+	TypeRewound          Type = "conversation.rewound" // outside a turn: earlier turns are no part of the conversation any more
 )
 
 // The types of events that are shown but never stored.
@@ -39,6 +40,8 @@ const (
 	TypeRestart   Type = "delta.restart"   // the request is sent again, and the pieces of this step are void
 	TypeCallState Type = "call.state"      // a call has entered a state
 	TypeProgress  Type = "progress"        // an operation takes time, such as compiling or waiting
+	// TypeQuestion is a question that a program may answer, see [Question].
+	TypeQuestion Type = "awaiting_permission"
 )
 
 // Event is one entry of a session.

@@ -200,6 +200,7 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 		return nil, fmt.Errorf("compare what is staged: %w", err)
 	}
 	s.lastListed = changeSet(all)
+	s.rememberContents(ctx, all)
 	heads := map[string]bool{}
 	for _, c := range all {
 		if c.n != nil && c.tree.layer != nil && strings.HasSuffix(c.path, "HEAD") {

@@ -59,11 +59,6 @@ func copyOwnerAndMode(dir string, other os.FileInfo) error {
 	return os.Chmod(dir, other.Mode().Perm())
 }
 
-func sameOwner(a, b os.FileInfo) bool {
-	x, y := a.Sys().(*syscall.Stat_t), b.Sys().(*syscall.Stat_t)
-	return x.Uid == y.Uid && x.Gid == y.Gid
-}
-
 // ownedByNonRoot reports whether our user owns the file and is not root.
 func ownedByNonRoot(fi os.FileInfo) bool {
 	uid := os.Geteuid()
@@ -74,7 +69,7 @@ func ownedByNonRoot(fi os.FileInfo) bool {
 // is a result of [FileClockNow] from before the overlay was mounted. The overlay must not be
 // mounted any more. The error wraps [policy.ErrChanged] if somebody has changed the same files
 // of the host since then. The set owns the layer from now on, even after an error. Files
-// of [Set.Skipped] count as removed, and so do files that git can make again from other files.
+// of [Set.Skipped], and those that git can derive from others, count as removed.
 //
 // The format is that of the kernel with the option userxattr, see
 // Documentation/filesystems/overlayfs.rst: a removed file is a character device 0/0, and a
@@ -125,12 +120,18 @@ func (c *collector) clash(rel, how string) error {
 	return fmt.Errorf("%s: %w: %s", c.tree.hostPath(rel), policy.ErrChanged, how)
 }
 
-// refuseChanged returns a clash if live, the state of n, has changed since the command began.
+// refuseChanged returns a clash if live, the state of n, has changed since the command began. An
+// index that others have only refreshed has not.
 func (c *collector) refuseChanged(n *Node, live os.FileInfo) error {
-	if rootedfs.StatOf(live).Ctim >= c.since {
-		return c.clash(n.Path(), "while the command ran")
+	if rootedfs.StatOf(live).Ctim < c.since {
+		return nil
 	}
-	return nil
+	if was := c.layer.index; was != nil && n.Path() == indexPath {
+		if now, _, err := c.tree.contentOf(n); err == nil && now == *was {
+			return nil
+		}
+	}
+	return c.clash(n.Path(), "while the command ran")
 }
 
 // upperEntry is an entry of a directory of the upper layer.

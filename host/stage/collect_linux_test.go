@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -629,5 +630,50 @@ func TestTooManyChangesOfAnOverlay(t *testing.T) {
 	}
 	if _, err := o.collect(); !errors.Is(err, errTooMuch) {
 		t.Errorf("many names: %v", err)
+	}
+}
+
+// Who looks at a repository while a command runs has not changed it: git has refreshed its index.
+func TestAnIndexThatIsRefreshedWhileACommandRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile []string // arguments of git
+		changed   bool
+	}{
+		"a look":             {[]string{"status"}, false},
+		"another file":       {[]string{"add", "new.txt"}, true},
+		"a flag of a file":   {[]string{"update-index", "--assume-unchanged", "f.txt"}, true},
+		"a look that failed": {[]string{"status", "--no-such-option"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			git := func(args ...string) {
+				cmd := exec.Command("git", append([]string{"-C", w.Path("ws")}, args...)...)
+				cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+				_ = cmd.Run()
+			}
+			git("init", "-q")
+			git("add", ".")
+			w.File("ws/new.txt", "new")
+			o := newOverlay(w)
+			o.NoteIndex()
+			o.must(os.Chtimes(w.Path("ws/f.txt"), time.Unix(1e9, 0), time.Unix(1e9, 0)))
+			before, err := os.Stat(w.Path("ws/.git/index"))
+			o.must(err)
+			git(c.meanwhile...)
+			if after, err := os.Stat(w.Path("ws/.git/index")); err != nil || os.SameFile(before, after) != (name == "a look that failed") {
+				t.Fatal("git has not written its index, or has", err)
+			}
+			o.write(".git/index", "the index of the command")
+			s, err := o.collect()
+			if err == nil {
+				_, err = s.Changes(t.Context())
+			}
+			if errors.Is(err, policy.ErrChanged) != c.changed {
+				t.Fatal(err)
+			}
+			if err == nil {
+				o.must(s.Commit(t.Context()))
+			}
+		})
 	}
 }

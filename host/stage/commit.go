@@ -124,14 +124,11 @@ func (c *commit) run() error {
 	if c.s.failure != nil {
 		return c.s.failure
 	}
-	var err error
-	if c.all, err = c.s.changes(c.ctx); err != nil {
-		return fmt.Errorf("commit: %w", err)
+	err := c.begun()
+	if errors.Is(err, policy.ErrChanged) && c.s.refresh(c.ctx) {
+		err = c.begun()
 	}
-	if c.s.lastListed != nil && !maps.Equal(c.s.lastListed, changeSet(c.all)) {
-		return fmt.Errorf("commit: %w: the changes are not those that were listed", policy.ErrChanged)
-	}
-	if err := c.verify(); err != nil {
+	if err != nil {
 		return err
 	}
 	for _, phase := range []func() error{c.unlock, c.prepare, c.verify, c.apply, c.recheck, c.noteModes} {
@@ -143,6 +140,17 @@ func (c *commit) run() error {
 		return c.rollBack(err)
 	}
 	return c.tidy()
+}
+
+// begun lists the changes and compares them, and the host, with what the call has seen.
+func (c *commit) begun() (err error) {
+	if c.all, err = c.s.changes(c.ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	if c.s.lastListed != nil && !maps.Equal(c.s.lastListed, changeSet(c.all)) {
+		return fmt.Errorf("commit: %w: the changes are not those that were listed", policy.ErrChanged)
+	}
+	return c.verify()
 }
 
 // changedError returns an error that wraps [policy.ErrChanged]. how describes the difference

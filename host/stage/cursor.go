@@ -127,6 +127,16 @@ func (c *Cursor) StatOrigin(n *Node) (os.FileInfo, error) {
 // open opens the origin of a node for reading, without following a symbolic link, and returns
 // its state. The error is EAGAIN if the host has another file there.
 func (c *Cursor) open(n *Node) (*os.File, os.FileInfo, error) {
+	file, fi, err := c.openAny(n)
+	if err == nil && !rootedfs.SameFile(fi, n.origin.info) {
+		_ = file.Close()
+		return nil, nil, errReplaced
+	}
+	return file, fi, err
+}
+
+// openAny is open for whatever file the host has there.
+func (c *Cursor) openAny(n *Node) (*os.File, os.FileInfo, error) {
 	dir, name := n.origin.dir, n.origin.name
 	if dir == nil {
 		dir = c.tree.top
@@ -139,9 +149,6 @@ func (c *Cursor) open(n *Node) (*os.File, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	fi, err := file.Stat()
-	if err == nil && !rootedfs.SameFile(fi, n.origin.info) {
-		err = errReplaced
-	}
 	if err == nil {
 		err = c.root.RefuseKernelFile(file, fi)
 	}

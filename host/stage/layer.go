@@ -1,9 +1,11 @@
 package stage
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
@@ -18,6 +20,7 @@ type Layer struct {
 	dir       string      // contains Upper, Work and the trash
 	hostInfo  os.FileInfo // state of Host when the layer was made
 	canRename bool        // files can be renamed from Upper to Host
+	index     *digest     // of git's index in Host, see NoteIndex; nil: unknown, or there is none
 
 	upper, trash *handle // of Upper, and of the directory for removed files; nil until a commit needs them
 }
@@ -53,11 +56,32 @@ func (a *Area) NewLayer(host string) (*Layer, error) {
 	return l, nil
 }
 
+// indexPath is the path of git's index in a repository.
+const indexPath = ".git/index"
+
+// NoteIndex remembers git's index in Host, when a command begins: others may refresh it until
+// [Set.Collect].
+func (l *Layer) NoteIndex() {
+	l.index = nil
+	file, err := os.OpenFile(filepath.Join(l.Host, indexPath), os.O_RDONLY|rootedfs.Nonblock, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
+		return
+	}
+	data, err := io.ReadAll(io.LimitReader(file, maxRememberedBytes+1))
+	if sum, ok := git.IndexDigest(data); ok && err == nil {
+		l.index = (*digest)(&sum)
+	}
+}
+
 // Current reports whether the owner and the mode of the host's directory are still the same as
 // when the layer was made.
 func (l *Layer) Current() bool {
 	st, err := os.Stat(l.Host)
-	return err == nil && st.Mode() == l.hostInfo.Mode() && sameOwner(st, l.hostInfo)
+	return err == nil && st.Mode() == l.hostInfo.Mode() && rootedfs.SameOwner(st, l.hostInfo)
 }
 
 // Names in the directory of a layer.

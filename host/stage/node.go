@@ -43,6 +43,7 @@ type Node struct {
 	openedToRead  bool        // the file was once open for reading
 	openedToWrite bool        // the file was once open for writing
 	oldDigest     *digest     // digest of the origin before the first change; nil: unknown
+	content       *digest     // see rememberContents; nil: unknown
 }
 
 // origin is the place where the host has a node. It stays the same when the node is moved.

@@ -52,6 +52,17 @@ func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, err
 	return tree, nil
 }
 
+// TreeOf returns the tree of a directory that was added under the same path, for a call that
+// goes on where an earlier one has ended; nil if there is none. info is the directory's state.
+func (s *Set) TreeOf(host string, info os.FileInfo) *Tree {
+	for _, tree := range s.trees {
+		if tree.host == host && rootedfs.SameFile(tree.top.origin.info, info) {
+			return tree
+		}
+	}
+	return nil
+}
+
 // Top returns the node of the directory itself.
 func (tree *Tree) Top() *Node { return tree.top }
 

@@ -29,7 +29,14 @@ type Content struct {
 	// the field "replaced" in the result of that call, see [LineEdit]. Without the field it
 	// refuses the call.
 	Lines bool `json:"lines,omitempty"`
+	// Exact is set if the tool finds what it changes by its text, and knows the hash [Unseen].
+	Exact bool `json:"exact,omitempty"`
 }
+
+// Unseen stands in the place of a hash for a file that the conversation has not seen. The tool
+// then changes only text that is in the file exactly and once, or fails; and it reports no hash
+// of that file, because the conversation has not seen the rest.
+const Unseen = "unseen"
 
 // Names of the arguments with numbers of lines, from 1 on. Without LineEnd the operation takes
 // place in front of line LineStart.
@@ -172,8 +179,10 @@ func (c *Content) check(s *Schema) error {
 		return fmt.Errorf("content names the argument %.80q, which must be a string in parameters", c.Path+c.Patch)
 	case c.Hash != "" && c.Path != "" && !s.IsString(c.Hash), c.Hash != "" && c.Patch != "" && !s.HasProperty(c.Hash):
 		return fmt.Errorf("content names the argument %.80q for the hash; it must be in parameters, and with path a string", c.Hash)
-	case c.Lines && c.Hash == "":
-		return errors.New("content has lines without hash")
+	case (c.Lines || c.Exact) && c.Hash == "":
+		return errors.New("content has lines without hash, or exact")
+	case c.Lines && c.Exact:
+		return errors.New("content has both lines and exact")
 	}
 	return nil
 }

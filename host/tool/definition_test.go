@@ -87,6 +87,8 @@ func TestParseManifestRefuses(t *testing.T) {
 		"content of a path and a patch":     {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","patch":"command"},"capabilities"`, 1)), "either path or patch"},
 		"content whose hash is a list":      {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","hash":"argv"},"capabilities"`, 1)), `the argument "argv" for the hash`},
 		"lines without a hash":              {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","lines":true},"capabilities"`, 1)), "lines without hash"},
+		"exact without a hash":              {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","exact":true},"capabilities"`, 1)), "without hash"},
+		"exact with lines":                  {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","hash":"command","lines":true,"exact":true},"capabilities"`, 1)), "both lines and exact"},
 		"a key of its own":                  {`{"abi":"x","name":"m","tool":[]}`, `manifest: unknown key "tool" (did you mean "tools"?)`},
 		"a value that is a novel":           {`{"name":"m","config":{"a":"` + strings.Repeat("x", MaxConfigBytes+1) + `"},"tools":[` + bashTool + `]}`, `config: the value of "a" has 8193 bytes`},
 		"a dictionary of names":             {`{"name":"m","config":{"x":""` + names + `},"tools":[` + bashTool + `]}`, "65 names, more than the limit of 64"},

@@ -115,8 +115,11 @@ type Result struct {
 	// Repeats is the number of steps of this turn, this one included, in which the model's
 	// same call had the same result in the same state of the files, and no other result
 	// between; 0: not counted.
-	Repeats      int
-	Usage        Usage
+	Repeats int
+	Usage   Usage
+	// PersonSays is the reason of a person for a denial, in the person's words. The caller passes
+	// it on as such; it is no part of the result. Empty: none was given.
+	PersonSays   string
 	LimitMessage string // tells the model that the loop stops at a limit; empty: the loop goes on
 }
 

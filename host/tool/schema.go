@@ -147,17 +147,40 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 			obj[name], plain.(map[string]any)[name] = match, match
 		}
 	}
+	if err := c.check(ctx, plain); err != nil {
+		return nil, err
+	}
+	return Marshal(obj), nil
+}
+
+// Validate returns an error unless data is a JSON object that fits the schema just as it is.
+func (s *Schema) Validate(ctx context.Context, data json.RawMessage) error {
+	c, err := s.compiled()
+	if err != nil {
+		return err
+	}
+	if err := CheckJSON(data); err != nil {
+		return err
+	}
+	_, plain, err := decode(data)
+	if err != nil {
+		return err
+	}
+	return c.check(ctx, plain)
+}
+
+func (c *compiledSchema) check(ctx context.Context, plain any) error {
 	w := &walk{ctx: ctx, effortLeft: maxEffort, tracksEvaluated: c.tracksEvaluated}
 	fault := w.check(c.root, plain, &argPath{}, 0, nil)
 	switch {
 	case w.err != nil:
-		return nil, w.err
+		return w.err
 	case fault != nil && (fault.wrongName || fault.alternatives != nil):
-		return nil, fmt.Errorf("%s%w", fault, ErrWrongNames)
+		return fmt.Errorf("%s%w", fault, ErrWrongNames)
 	case fault != nil:
-		return nil, errors.New(fault.String())
+		return errors.New(fault.String())
 	}
-	return Marshal(obj), nil
+	return nil
 }
 
 // ErrWrongNames is wrapped by an error of [Schema.Check] if the caller seems not to know the

@@ -23,15 +23,22 @@ type callLog struct {
 	calls   []*call          // calls that have run, in their order
 	byID    map[string]*call // all calls, by ID
 	undone  map[int]bool     // set for turns that are undone now
+	rewound map[int]bool     // set for turns that are no part of the conversation any more
+
+	// from is the first turn that planUndo may undo; planTurn then leaves out calls that have
+	// written directly. 0: every turn may be undone, and such a call is a reason to refuse.
+	from int
 }
 
 // call is one call of the log.
 type call struct {
 	turn          int    // number of its turn; 0: a person's call
+	after         int    // number of the newest turn that had begun
 	summary       string // one line, for texts
 	undo          bool   // set for a call that undoes a turn or makes it again
 	undoneTurn    int    // turn that the call has undone; 0: none, or the turn was made again since
 	wroteDirectly bool   // set if its command wrote to files directly, which leaves no record
+	reachesHosts  bool   // set if it, or its command, could reach hosts
 	changes       []session.Changes
 	bodyDeleted   bool // set if the body of its intent or of its changes was deleted from the log
 	outcome       outcome
@@ -48,7 +55,7 @@ const (
 
 // read reads the log, and returns a *session.ChainError if the chain of its hashes is broken.
 func read(events iter.Seq2[session.Event, error]) (*callLog, error) {
-	l := &callLog{prompts: map[int]string{}, byID: map[string]*call{}, undone: map[int]bool{}}
+	l := &callLog{prompts: map[int]string{}, byID: map[string]*call{}, undone: map[int]bool{}, rewound: map[int]bool{}}
 	for e, err := range session.VerifyEach(events) {
 		if err != nil {
 			return nil, err
@@ -69,7 +76,14 @@ func (l *callLog) add(e session.Event) {
 		}
 	case session.TypeToolCall:
 		m, _ := e.Message()
-		l.byID[e.Call] = &call{turn: e.Turn, summary: m.Content}
+		l.byID[e.Call] = &call{turn: e.Turn, after: l.turns, summary: m.Content}
+	case session.TypeRewound:
+		var r session.Rewound
+		if json.Unmarshal(e.Body, &r) == nil {
+			for n := max(r.Turn, 1); n <= l.turns; n++ {
+				l.rewound[n] = true
+			}
+		}
 	case session.TypeCallIntended:
 		var i session.Intent
 		if c == nil {
@@ -82,6 +96,7 @@ func (l *callLog) add(e session.Event) {
 			c.bodyDeleted = true
 			return
 		}
+		c.reachesHosts = c.reachesHosts || len(i.Network) > 0
 		c.undo = i.Tool == tool.UndoTool && i.Digest == ""
 		c.wroteDirectly = c.wroteDirectly || i.Exec && !i.Rehearsal && i.Changes != policy.ChangesStaged && i.Changes != policy.ChangesNone
 	case session.TypeCallChanges:
@@ -185,7 +200,7 @@ func (p *plan) refuse(format string, args ...any) *refusal {
 // undone; nil if there is none. Changes of interrupted calls count as made. Its error is a
 // *[refusal].
 func (l *callLog) planUndo() (*plan, error) {
-	for turn := l.turns; turn > 0; turn-- {
+	for turn := l.turns; turn >= max(l.from, 1); turn-- {
 		if l.undone[turn] {
 			continue
 		}
@@ -201,7 +216,7 @@ func (l *callLog) planUndo() (*plan, error) {
 func (l *callLog) planTurn(turn int, interrupted bool) (*plan, error) {
 	var calls []*call
 	for _, c := range l.calls {
-		if c.turn == turn && !c.undo {
+		if c.turn == turn && !c.undo && !(c.wroteDirectly && l.from > 0) {
 			calls = append(calls, c)
 		}
 	}

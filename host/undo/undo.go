@@ -48,6 +48,9 @@ type Output struct {
 // Args holds the arguments of a call that undoes a turn.
 type Args struct {
 	Redo bool `json:"redo,omitempty"` // makes the changes of the last undone turn again
+	// From is the first turn that may be undone; calls that have changed files directly are
+	// left out. 0: every turn may, and with such a call none of its changes is undone.
+	From int `json:"from,omitempty"`
 }
 
 // Undo stages the undoing of the newest turn that has changed something and is not undone yet;
@@ -72,6 +75,7 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 	if err := json.Unmarshal(call.Args, &args); err != nil {
 		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
 	}
+	log.from = args.From
 	find := log.planUndo
 	if args.Redo {
 		find = log.planRedo

@@ -56,7 +56,7 @@ var table = map[string][]string{
 	"host/git":                  {"host/rootedfs", "host/git/format", "host/policy/gitconfig", "host/tool"},
 	"host/git/format":           {},
 	"host/instructions":         {"host/rootedfs", "host/visible"},
-	"host/stage":                {"host/rootedfs", "host/policy", "host/policy/paths", "host/tool"},
+	"host/stage":                {"host/git", "host/rootedfs", "host/policy", "host/policy/paths", "host/tool"},
 	"host/llm/google":           {"host/llm", "host/llm/provider", "host/tool"},
 
 	"host/visible":         {},

@@ -56,7 +56,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		x, done := m.Begin(ctx)
 		defer done()
 		err := m.images.SendWithFallback(entries, func() error {
-			return x.Post("/v1beta/models/"+url.PathEscape(model)+":streamGenerateContent?alt=sse", m.header(), m.body(model, entries, tools))
+			return x.Post("/v1beta/models/"+url.PathEscape(model)+":streamGenerateContent?alt=sse", m.header(), m.body(model, entries, tools, req.Schema))
 		})
 		if err != nil {
 			return x.Explain(err)

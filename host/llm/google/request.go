@@ -15,7 +15,7 @@ import (
 
 // body returns the body of a request. Parts that stay the same come first, and are not encoded
 // again.
-func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.Pieces {
+func (m *Model) body(model string, entries []*llm.Entry, tools []byte, schema json.RawMessage) provider.Pieces {
 	w := writer{model, isVersion3(model), &m.images}
 	version := model + " " + m.images.Version()
 	var system provider.Pieces
@@ -42,8 +42,15 @@ func (m *Model) body(model string, entries []*llm.Entry, tools []byte) provider.
 	if tools != nil {
 		out = append(out, tools, comma)
 	}
+	config := map[string]any{}
 	if t := thinkingOf(model, m.ReasoningEffort); t != nil {
-		out = append(out, []byte(`"generationConfig":{"thinkingConfig":`), tool.Marshal(t), []byte(`},`))
+		config["thinkingConfig"] = t
+	}
+	if schema != nil {
+		config["responseMimeType"], config["responseJsonSchema"] = "application/json", schema
+	}
+	if len(config) > 0 {
+		out = append(out, []byte(`"generationConfig":`), tool.Marshal(config), comma)
 	}
 	return append(append(append(out, []byte(`"contents":[`)), contents...), []byte(`]}]}`))
 }

@@ -221,7 +221,7 @@ func FuzzAnswers(f *testing.F) {
 			messages = append(messages, resultMsg(c.ID, c.Function.Name, "x"))
 		}
 		for _, name := range []string{"gemini-2.5-flash", "gemini-3.8-flash"} {
-			sent := bytes.Join(model.body(name, model.transcript.Entries(messages), nil), nil)
+			sent := bytes.Join(model.body(name, model.transcript.Entries(messages), nil, nil), nil)
 			sent = signatures.ReplaceAll(sent, []byte(`"thoughtSignature":"`+placeholderSignature+`"`)) // which are the server's own affair
 			s := &server{}
 			next, err := s.read(sent)

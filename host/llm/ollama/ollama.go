@@ -60,12 +60,12 @@ func New(opts provider.Options) *Model {
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	model, entries, tools := m.ModelOf(req), m.transcript.Entries(req.Messages), m.tools.get(req.Tools)
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
-		return withModelHint(model, m.stream(ctx, model, entries, tools, yield))
+		return withModelHint(model, m.stream(ctx, model, entries, tools, req.Schema, yield))
 	})
 }
 
 // stream sends the request and yields the deltas of its answer.
-func (m *Model) stream(ctx context.Context, model string, entries []*llm.Entry, tools []byte, yield func(llm.Delta) bool) error {
+func (m *Model) stream(ctx context.Context, model string, entries []*llm.Entry, tools, schema []byte, yield func(llm.Delta) bool) error {
 	x, done := m.Begin(ctx)
 	defer done()
 	x.JSONLines, x.FirstByteTimeout = true, m.firstByteTimeout
@@ -73,14 +73,14 @@ func (m *Model) stream(ctx context.Context, model string, entries []*llm.Entry, 
 	size := 0
 	err := m.images.SendWithFallback(entries, func() (err error) {
 		messages := provider.EncodeEntries(entries, m.images.Version(), m.wireEntry)
-		size = sizeOf(messages) + len(tools)
+		size = sizeOf(messages) + len(tools) + len(schema)
 		if w, err = m.window(ctx, model, size); err != nil {
 			return err
 		}
 		if err := m.checkFits(w, size); err != nil {
 			return err
 		}
-		return x.Post("/api/chat", m.Bearer(), w.body(model, tools, messages))
+		return x.Post("/api/chat", m.Bearer(), w.body(model, tools, schema, messages))
 	})
 	if err != nil {
 		return x.Explain(err)

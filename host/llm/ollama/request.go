@@ -43,11 +43,12 @@ type wireTool struct {
 	} `json:"function"`
 }
 
-// body returns the body of a request with encoded tools and messages.
+// body returns the body of a request with encoded tools and messages, and with the schema of the
+// answer if there is one.
 //
 // truncate and shift forbid the server to drop the beginning of the conversation silently,
 // before or during the answer. Servers know them since 0.12.4; see context.go for older ones.
-func (w *contextWindow) body(model string, tools []byte, messages provider.Pieces) provider.Pieces {
+func (w *contextWindow) body(model string, tools, schema []byte, messages provider.Pieces) provider.Pieces {
 	head := `{"model":` + string(tool.Marshal(model)) + `,"stream":true,"truncate":false,"shift":false,"options":{"num_ctx":` + strconv.Itoa(w.numCtx) + `}`
 	if w.think != "" {
 		head += `,"think":` + w.think
@@ -55,6 +56,9 @@ func (w *contextWindow) body(model string, tools []byte, messages provider.Piece
 	b := provider.Pieces{[]byte(head)}
 	if len(tools) > 0 {
 		b = append(b, []byte(`,"tools":`), tools)
+	}
+	if schema != nil {
+		b = append(b, []byte(`,"format":`), schema)
 	}
 	b = append(b, []byte(`,"messages":[`))
 	return append(append(b, messages...), []byte(`]}`))

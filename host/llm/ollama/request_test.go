@@ -38,7 +38,7 @@ func TestRequest(t *testing.T) {
 	w := &contextWindow{numCtx: 8192, think: "true"}
 	defs := []tool.Definition{{Name: "glob", Description: "Finds files.", Parameters: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string"},"a":{}}}`)}}
 	entries := m.transcript.Entries(messages)
-	got := bytes.Join(w.body("qwen3", m.tools.get(defs), provider.EncodeEntries(entries, m.images.Version(), m.wireEntry)), nil)
+	got := bytes.Join(w.body("qwen3", m.tools.get(defs), nil, provider.EncodeEntries(entries, m.images.Version(), m.wireEntry)), nil)
 	want := `{"model":"qwen3","stream":true,"truncate":false,"shift":false,"options":{"num_ctx":8192},"think":true,` +
 		`"tools":[{"type":"function","function":{"name":"glob","description":"Finds files.","parameters":{"type":"object","properties":{"z":{"type":"string"},"a":{}}}}}],` +
 		`"messages":[{"role":"system","content":"You work <here>."},` +

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/sashabaranov/go-openai"
@@ -34,8 +35,10 @@ func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, 
 			err = x.Post("/chat/completions", m.Bearer(), messages.SpliceInto(body, placeholderMessage()))
 		}
 		switch {
-		case usage && refusesUsage(err):
+		case usage && refuses(err, "stream_options", "include_usage"):
 			m.noUsage.Store(true)
+		case wire.ResponseFormat != nil && refuses(err, "response_format", "json_schema"):
+			wire.ResponseFormat = nil
 		case sendReasoning && refusesReasoning(err):
 			m.noReasoning.Store(true)
 		default:
@@ -44,11 +47,11 @@ func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, 
 	}
 }
 
-// refusesUsage reports whether an error names the fields that ask for usage.
-func refusesUsage(err error) bool {
+// refuses reports whether an error names one of the fields of the request.
+func refuses(err error, fields ...string) bool {
 	failure, ok := errors.AsType[*llm.ProviderError](err)
 	return ok && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusUnprocessableEntity) &&
-		(strings.Contains(failure.Message, "stream_options") || strings.Contains(failure.Message, "include_usage"))
+		slices.ContainsFunc(fields, func(field string) bool { return strings.Contains(failure.Message, field) })
 }
 
 // checkReasoning switches reasoning off for a model that refuses tools with reasoning. If a
@@ -73,6 +76,11 @@ func placeholderMessage() openai.ChatCompletionMessage {
 // requestTemplate returns the request, with a placeholder for its messages.
 func (m *Model) requestTemplate(req llm.Request) openai.ChatCompletionRequest {
 	wire := openai.ChatCompletionRequest{Model: m.ModelOf(req), Messages: []openai.ChatCompletionMessage{placeholderMessage()}, Stream: true, ReasoningEffort: m.ReasoningEffort}
+	if req.Schema != nil { // not strict, which takes only some schemas
+		wire.ResponseFormat = &openai.ChatCompletionResponseFormat{
+			Type: openai.ChatCompletionResponseFormatTypeJSONSchema, JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{Name: "answer", Schema: req.Schema},
+		}
+	}
 	for _, def := range req.Tools {
 		params := json.RawMessage(bytes.Clone(def.Parameters))
 		if !json.Valid(params) {

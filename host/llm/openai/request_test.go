@@ -282,6 +282,41 @@ func sse(body string) *http.Response {
 	}
 }
 
+// A schema is sent until the server refuses it; the agent itself checks the answer.
+func TestASchemaIsSentUntilThatIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		refusal string
+		sent    int // requests
+		err     bool
+	}{
+		"a server that takes it":    {"", 1, false},
+		"one that does not":         {`{"error":{"message":"response_format.type json_schema is unavailable now"}}`, 2, false},
+		"one that refuses the rest": {`{"error":{"message":"no such model"}}`, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent := 0
+			model := New(provider.Options{BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{Transport: roundTrip(func(req *http.Request) (*http.Response, error) {
+				body, err := io.ReadAll(req.Body)
+				if err != nil {
+					return nil, err
+				}
+				sent++
+				if asks := strings.Contains(string(body), `"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object"},"strict":false}}`); asks != (sent == 1) {
+					t.Errorf("request %d is %s", sent, body)
+				} else if asks && c.refusal != "" {
+					return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(c.refusal))}, nil
+				}
+				return sse(stream(textChunk, stopChunk)), nil
+			})}})
+			req := llmtest.Request()
+			req.Tools, req.Schema = nil, json.RawMessage(`{"type":"object"}`)
+			if _, err := llmtest.Collect(t.Context(), t, model, req); (err != nil) != c.err || sent != c.sent {
+				t.Errorf("%d requests, %v", sent, err)
+			}
+		})
+	}
+}
+
 // After a refusal of stream_options, requests are sent without it.
 func TestUsageIsAskedForUntilThatIsRefused(t *testing.T) {
 	tests := []struct {

@@ -45,7 +45,7 @@ type Options struct {
 	ContextTokens   int    // size of the model's context, in tokens; 0: not known
 
 	// StallTimeout limits the silence of the server before its answer begins, and between two
-	// bytes of it; then the request fails. Any byte ends the silence. 0: 60 s.
+	// bytes of it; then the request fails. Any byte ends the silence. 0: 5 minutes.
 	StallTimeout   time.Duration
 	MaxStreamBytes int64 // limit of the bytes of an answer, after decompression; a longer one fails; 0: 64 MiB
 	// HTTPClient provides the transport. Nil: every request is an error, because this package
@@ -66,7 +66,7 @@ func (o Options) WithDefaults(other Options) Options {
 	}
 	o.KeySource = cmp.Or(o.KeySource, other.KeySource)
 	o.Model = cmp.Or(o.Model, other.Model)
-	o.StallTimeout = cmp.Or(o.StallTimeout, other.StallTimeout, 60*time.Second)
+	o.StallTimeout = cmp.Or(o.StallTimeout, other.StallTimeout, 5*time.Minute)
 	o.MaxStreamBytes = cmp.Or(o.MaxStreamBytes, other.MaxStreamBytes, 64<<20)
 	return o
 }

@@ -146,7 +146,7 @@ func (x *Exchange) Explain(err error) error {
 		return &llm.ProviderError{
 			Provider: x.c.Name, Retryable: true,
 			Message: "no answer for " + seconds(limit),
-			Hint:    "the server is overloaded, or the model thinks for longer than the stall time-out allows",
+			Hint:    "the server is overloaded, or the model thinks for longer: raise stall_timeout in agent.toml",
 			Err:     errStalled,
 		}
 	}

@@ -134,7 +134,7 @@ func (s *Store) Close() error {
 // unchanged or is too large.
 func check(d session.Draft) error {
 	switch d.Type {
-	case session.TypeDelta, session.TypeReasoning, session.TypeRestart, session.TypeCallState, session.TypeProgress:
+	case session.TypeDelta, session.TypeReasoning, session.TypeRestart, session.TypeCallState, session.TypeProgress, session.TypeQuestion:
 		return fmt.Errorf("type %q is never stored", d.Type)
 	case "":
 		return errors.New("type is empty")

@@ -181,6 +181,16 @@ func NeedsPatched(patchArg, hashArg string) Option {
 	return func(e *entry) { e.Content = &content{Patch: patchArg, Hash: hashArg} }
 }
 
+// Unseen is the hash of a file that the conversation has not seen, see [FindsText].
+const Unseen = "unseen"
+
+// FindsText stands behind [NeedsContent] or [NeedsPatched], for a tool that finds what it changes
+// by its text: text that is in the file exactly and once shows that the model knows what it
+// changes. For an unseen file that may be read without a question, the host then does not refuse
+// the call, but puts [Unseen] in the place of the hash. The tool must fail if it would change
+// anything else in that file, and must report no hash of it.
+func FindsText() Option { return func(e *entry) { e.Content.Exact = true } }
+
 // PerMinute limits the calls of the tool that a session may begin in a minute, 1 to 60. The
 // host also spaces them one second apart: it lets one call wait, and refuses calls above the
 // limit with RATE_LIMITED. It is for tools whose service does not bear more.
@@ -288,6 +298,7 @@ type content struct {
 	Patch string `json:"patch,omitempty"`
 	Hash  string `json:"hash,omitempty"`
 	Lines bool   `json:"lines,omitempty"`
+	Exact bool   `json:"exact,omitempty"`
 }
 
 // entry is one tool. Its JSON is the tool's part of the manifest.

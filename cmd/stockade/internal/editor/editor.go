@@ -9,6 +9,7 @@
 package editor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ type Options struct {
 	// changes.
 	Complete func(kind Kind, prefix string) []string
 	Color    bool
+	Hint     string // text in the empty line; empty: "ask, or /help"
 	// Redact removes secrets from an entry before it is added to the history; nil keeps
 	// entries as they are.
 	Redact func(string) string
@@ -501,7 +503,7 @@ func (e *Editor) View(width, limit int) string {
 		out = append(out, sign+e.show(rows[i]))
 	}
 	if len(e.text) == 0 && !e.search.on {
-		out[0] += e.style(terminal.Dim, ansi.Truncate("ask, or /help", e.columns, "…"))
+		out[0] += e.style(terminal.Dim, ansi.Truncate(cmp.Or(e.opts.Hint, "ask, or /help"), e.columns, "…"))
 	}
 	if e.search.on {
 		e.cursor = tea.Position{X: min(e.search.column(e, width), width-1), Y: len(out)}

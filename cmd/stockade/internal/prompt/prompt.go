@@ -55,10 +55,30 @@ type Choice struct {
 	Letter rune
 	Label  string // effect of the key, in words
 
-	scope policy.Scope
-	rule  string // effect of the choice beyond this call, in our words; empty: none
-	shows bool   // the key shows more of the question and does not answer it
+	scope   policy.Scope
+	rule    string // effect of the choice beyond this call, in our words; empty: none
+	shows   bool   // the key shows more of the question and does not answer it
+	reply   string // text after this answer; empty: that of the question
+	because string // reason of a person for a no; empty: none
 }
+
+// AsksWhy reports whether the person is to type a reason for the no before the choice counts.
+func (c Choice) AsksWhy() bool { return c.Letter == keyWhy && c.because == "" }
+
+// Because returns the choice with a reason; ok is false if the reason is empty or too long.
+func (c Choice) Because(reason string) (_ Choice, ok bool) {
+	c.because = strings.TrimSpace(strings.ToValidUTF8(reason, "�"))
+	return c, c.because != "" && len(c.because) <= maxReasonBytes
+}
+
+// WhyLabel stands before the line in which a person types a reason, and WhyHint explains it.
+const (
+	WhyLabel = "no, because: "
+	WhyHint  = "Enter sends it to the model, Esc goes back to the question"
+)
+
+// maxReasonBytes limits the reason for a no, in bytes.
+const maxReasonBytes = 16 << 10
 
 // Prompt is a question with its keys. Its rows contain printable ASCII, bars, visible text of
 // others, and colours of this program. No row is wider than the view, and none begins with
@@ -66,6 +86,7 @@ type Choice struct {
 type Prompt struct {
 	question    string   // the question itself, such as "Run it?"
 	choices     []Choice // choices on the row of keys, numbered from 1; the last one does nothing
+	sideChoices []Choice // kinds of no, on the row of keys, without numbers
 	moreChoices []Choice // further choices after "?" was pressed, explained in the details
 
 	rows      func(v View, room int) (rows []string, folded bool)
@@ -79,6 +100,9 @@ type Prompt struct {
 		folded bool
 	}
 
+	subject     string // tool of the only call; empty: several calls, or no call
+	warned      bool   // the rows that were shown last have a warning
+	separable   bool   // the question may be answered with keyOneByOne without the person
 	recap       string // subject of the question, repeated when the question is out of sight; may be empty
 	yesNeedsAll bool   // the first choice counts only if nothing is folded
 	opened      bool   // "?" was pressed
@@ -112,6 +136,22 @@ func (p *Prompt) cachedRows(v View) (rows []string, folded bool) {
 	return p.last.rows, p.last.folded
 }
 
+// Subject returns the tool that the question is about; empty if the question is about several
+// calls, or has a warning.
+func (p *Prompt) Subject(v View) string {
+	if p.cachedRows(v); p.warned {
+		return ""
+	}
+	return p.subject
+}
+
+// Unseen returns the answer to a question that must not be shown, because not all of it fits
+// into the view; false: it must be shown.
+func (p *Prompt) Unseen(v View) (Choice, bool) {
+	_, folded := p.cachedRows(v)
+	return Choice{Letter: keyOneByOne}, p.separable && folded
+}
+
 // offered returns the choices on the row of keys; folded: some rows of the question are
 // folded.
 func (p *Prompt) offered(v View) (choices []Choice, folded bool) {
@@ -136,17 +176,29 @@ const (
 	keyArguments = 'j'
 )
 
+// lowView is the number of rows of a view below which the keys take as few rows as possible.
+const lowView = 20
+
 func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 	words := make([]string, 0, len(choices)+2)
 	for i, c := range choices {
 		words = append(words, strings.TrimRight("["+string(c.Letter)+"]"+strconv.Itoa(i+1)+" "+c.Label, " "))
+	}
+	for _, c := range p.sideChoices {
+		words = append(words, "["+string(c.Letter)+"] "+c.Label)
 	}
 	if folded && p.fullText != nil {
 		words = append(words, "["+string(keyFullText)+"] all of it")
 	}
 	words = append(words, "["+string(keyDetails)+"]")
 	const typed = " x" // leaves room for the answer
-	if len("  "+p.question+"  "+strings.Join(words, "  ")+typed) >= v.width() {
+	tooWide := func() bool { return len("  "+p.question+"  "+strings.Join(words, "  ")+typed) >= v.width() }
+	if tooWide() && v.height() < lowView { // "?" explains them
+		for i, c := range p.sideChoices {
+			words[len(choices)+i] = "[" + string(c.Letter) + "]"
+		}
+	}
+	if tooWide() {
 		for i, word := range words { // one letter is enough for keys that everybody knows
 			if rest, short := strings.CutSuffix(word, " yes"); short {
 				words[i] = rest
@@ -188,6 +240,9 @@ func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 		if typed == string(c.Letter) || typed == strconv.Itoa(i+1) || typed == map[rune]string{'y': "yes", 'n': "no"}[c.Letter] && typed != "" {
 			return c, true
 		}
+	}
+	if i := slices.IndexFunc(p.sideChoices, func(c Choice) bool { return typed == string(c.Letter) }); i >= 0 {
+		return p.sideChoices[i], true
 	}
 	if i := slices.IndexFunc(p.moreChoices, func(c Choice) bool { return typed == string(c.Letter) }); p.opened && i >= 0 {
 		return p.moreChoices[i], true
@@ -242,6 +297,8 @@ func (p *Prompt) No() Choice { return p.choices[len(p.choices)-1] }
 // Reply returns the text that is shown after an answer; empty: none.
 func (p *Prompt) Reply(c Choice) string {
 	switch {
+	case c.reply != "":
+		return indented(c.reply)
 	case c.rule != "":
 		return "  " + p.yesReply + "; allowed " + c.rule
 	case c.Letter == 'y':

@@ -31,13 +31,15 @@ func ForCall(q Question) *Prompt {
 	q = q.withDiffs()
 	p := &Prompt{
 		question: questionText(q), recap: headline(q), yesReply: "allowed", noReply: "not allowed",
-		rows: func(v View, room int) ([]string, bool) {
-			p := rowBuilder{v: v}
-			p.question(q, "", room)
-			return p.fit(room)
-		},
+		subject:  q.Tool,
 		details:  func(v View) []string { return details(v, q) },
 		fullText: (&fullText{qs: []Question{q}}).page,
+	}
+	p.rows = func(v View, room int) ([]string, bool) {
+		b := rowBuilder{v: v}
+		b.question(q, "", room)
+		p.warned = b.warned
+		return b.fit(room)
 	}
 	if len(q.Call.Args) > len("{}") {
 		p.arguments = func(v View) []string {
@@ -70,8 +72,27 @@ func ForCall(q Question) *Prompt {
 		}
 	}
 	p.choices = append(p.choices, Choice{Letter: 'n', Label: "no"})
+	if q.Histories != nil {
+		return p
+	}
+	if q.Call.Caller == tool.CallerAgent {
+		p.sideChoices = append(p.sideChoices, Choice{Letter: keyWhy, Label: "no, because", reply: p.noReply})
+	}
+	if q.Command != "" && q.Changes != nil && !nothingChanged(q) && !q.Failed {
+		p.sideChoices = append(p.sideChoices, Choice{Letter: keyOutput, Label: "only its output", reply: "not kept, but its output is"})
+	}
+	if q.CallsAfter > 0 {
+		p.sideChoices = append(p.sideChoices, Choice{Letter: keyQuit, Label: fmt.Sprintf("no to this and %d more", q.CallsAfter), reply: p.noReply + ", nor is any call after it"})
+	}
 	return p
 }
+
+// Keys of the kinds of no.
+const (
+	keyWhy    = 'r' // with a reason, which the model gets
+	keyOutput = 'x' // the changes of a command are dropped, its output is given out
+	keyQuit   = 'q' // also to the rest of the step
+)
 
 // scopes lists the answers that hold for more than one call, in the order in which a question
 // offers them.
@@ -116,9 +137,12 @@ const keyOneByOne = 'e'
 // answeredBy is the name with which the session records an answer at a prompt.
 const answeredBy = "terminal"
 
-// answer returns the choice in the form of package policy.
-func (c Choice) answer() policy.Answer {
-	return policy.Answer{Allow: c.scope != "", Scope: c.scope, By: answeredBy}
+// Policy returns the answer that the choice is.
+func (c Choice) Policy() policy.Answer {
+	return policy.Answer{
+		Allow: c.scope != "", Scope: c.scope, By: answeredBy,
+		Because: c.because, OutputOnly: c.Letter == keyOutput, RestOfStep: c.Letter == keyQuit,
+	}
 }
 
 // forCalls returns the prompt about several calls. It offers a yes to all only if everything
@@ -146,6 +170,10 @@ func forCalls(qs []Question) *Prompt {
 			return p.fit(room)
 		},
 	}
+	if !slices.ContainsFunc(qs, func(q Question) bool { return q.Call.Caller != tool.CallerAgent }) {
+		p.sideChoices = []Choice{{Letter: keyWhy, Label: "no, because", reply: p.noReply}}
+	}
+	p.separable = !slices.ContainsFunc(qs, func(q Question) bool { return !q.Tried })
 	p.details = func(v View) (out []string) {
 		for i, q := range qs {
 			out = append(append(out, v.ownRows(terminal.Bold, "  ", fmt.Sprintf("%d. %s", i+1, headline(q)))...), details(v, q)...)
@@ -210,7 +238,8 @@ type rowBuilder struct {
 	v      View
 	all    bool // set if nothing is folded
 	folded bool
-	first  int // number of rows at the beginning that fit folds last
+	warned bool // set if a row is a warning
+	first  int  // number of rows at the beginning that fit folds last
 	spoofCheck
 	out []string
 }
@@ -274,6 +303,7 @@ func (p *rowBuilder) titled(title, text string) {
 
 // warn adds a warning of ours.
 func (p *rowBuilder) warn(text string) {
+	p.warned = true
 	p.quoted(prefixRows(alarm, terminal.Red, terminal.Wrap(text, Room(p.v.width()))), 0)
 }
 
@@ -552,6 +582,7 @@ func (p *rowBuilder) title(i changeItem) []row {
 	}
 	rows := rowsOf("", words, "", p.v.width())
 	if i.NotShown {
+		p.warned = true
 		rows = prefixRows(alarm, terminal.Red, inRows(markedLine(words), p.v.width()))
 	}
 	if p.all {
@@ -649,6 +680,7 @@ const maxInline = 60
 // warnings adds all warnings that a person needs before answering.
 func (p *rowBuilder) warnings(q Question) {
 	if q.Warning != "" {
+		p.warned = true
 		p.check(q.Warning) // it may contain names that others have chosen
 		p.quoted(prefixRows(alarm, terminal.Red, inRows(markedLine(q.Warning), p.v.width())), 0)
 	}

@@ -151,7 +151,8 @@ func TestAQuestionIsAFewRows(t *testing.T) {
   it would change
      │ git: 1 commit on main: "two"
   in /ws, jail tier 3 of 3
-  Keep these changes?  [y]1  [s]2 this command, this session  [n]3  [?]
+  Keep these changes?  [y]1  [s]2 this command, this session  [n]3
+    [x] only its output  [?]
 `},
 		"a command that waits": {policy.Question{
 			Tool: "bash", Reason: "it starts a process, and it reaches the network", AskFirstReason: "it reaches the network", Command: "npm publish", Dir: "/ws", Tier: 3,
@@ -264,7 +265,7 @@ func TestAQuestionIsAFewRows(t *testing.T) {
      │ created b (8 bytes)  +1 -0
      │ 1 + --- a/x
   in /ws, jail tier 3 of 3
-  Keep these changes?  [y]1 yes  [n]2 no  [?]
+  Keep these changes?  [y]1 yes  [n]2 no  [x] only its output  [?]
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -307,7 +308,7 @@ func TestWhatKeysMean(t *testing.T) {
 				t.Errorf("%q: it does not show what each answer allows:\n%s", typed, lines(shown))
 			case last:
 				want.By = answeredBy
-				if got := c.answer(); got != want {
+				if got := c.Policy(); got != want {
 					t.Errorf("%q: %+v, want %+v", typed, got, want)
 				}
 			}
@@ -321,7 +322,7 @@ func TestWhatKeysMean(t *testing.T) {
 	}
 	q.Scopes = []policy.Scope{policy.ScopeOnce}
 	p = ForCall(q)
-	if c, ok := p.Answer(View{}, "2"); !ok || c.answer().Allow {
+	if c, ok := p.Answer(View{}, "2"); !ok || c.Policy().Allow {
 		t.Errorf("2 is %+v, %v", c, ok)
 	}
 	p.Expand(View{}, Choice{Letter: keyDetails, shows: true})
@@ -339,11 +340,11 @@ func TestWhatKeysMean(t *testing.T) {
 	other := plain()
 	other.BindingChanges = nil
 	p = forCalls([]Question{q, other})
-	if c, ok := p.Answer(View{Height: 60}, "1"); !ok || !c.answer().Allow {
+	if c, ok := p.Answer(View{Height: 60}, "1"); !ok || !c.Policy().Allow {
 		t.Errorf("1 is %+v", c)
 	}
 	for _, typed := range []string{"y", "1", "2", "yes"} {
-		if c, ok := p.Answer(View{Height: 12}, typed); ok && c.answer().Allow {
+		if c, ok := p.Answer(View{Height: 12}, typed); ok && c.Policy().Allow {
 			t.Errorf("on a screen that does not show all, %q is a yes", typed)
 		}
 	}

@@ -102,14 +102,17 @@ func (u *Queue) show(ctx context.Context) {
 	}
 	choice, err := u.asker.Ask(ctx, p)
 	if err == nil && choice.Letter == keyOneByOne {
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		for _, a := range batch {
-			a.individually = true
+		if !p.separable {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			for _, a := range batch {
+				a.individually = true
+			}
+			return
 		}
-		return
+		err = policy.ErrSeparately
 	}
-	u.deliver(ctx, batch, choice.answer(), err)
+	u.deliver(ctx, batch, choice.Policy(), err)
 }
 
 // next returns the next batch: the first waiting call and, unless it is asked about
@@ -143,6 +146,7 @@ func (u *Queue) deliver(ctx context.Context, batch []*pendingCall, answer policy
 	for _, a := range batch {
 		a.answer, a.err = answer, err
 		a.answer.Question = a.q.ID
+		answer.Because = "" // the model gets it once
 		close(a.answered)
 	}
 	u.shown = nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // person is a terminal with a person at it: prompts write to it, and each prompt waits
@@ -93,7 +94,7 @@ type waiting struct {
 
 func question(name string) policy.Question {
 	return policy.Question{
-		ID: sha256.Sum256([]byte(name)), Tool: name, Risk: policy.RiskMedium, Reason: "it changes files", Changes: set(created(name+".txt", "")),
+		ID: sha256.Sum256([]byte(name)), Call: tool.Call{Caller: tool.CallerAgent}, Tool: name, Risk: policy.RiskMedium, Reason: "it changes files", Changes: set(created(name+".txt", "")),
 		Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, Rules: map[policy.Scope]string{policy.ScopeAlways: "allow " + name},
 	}
 }

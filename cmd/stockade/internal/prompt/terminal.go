@@ -36,33 +36,35 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 	defer t.Screen.Hold()()
 	columns, height := t.Size()
 	v := View{Width: columns, Height: height, Color: t.Color}
+	if c, unseen := p.Unseen(v); unseen {
+		return c, nil
+	}
 	shown := p.Rows(v)
 	for {
 		if err := t.write(lines(shown)); err != nil {
 			return Choice{}, err
 		}
-		moment := t.Lines.Discard() // an answer must not be given before the question was seen
-		if err := t.write(strings.Join(p.Keys(v), "\n") + " "); err != nil {
-			return Choice{}, err
-		}
-		line, err := t.Lines.After(ctx, moment)
-		switch {
-		case ctx.Err() != nil:
-			cause, text := context.Cause(ctx), ""
-			if t.Interrupt == nil || !errors.Is(cause, t.Interrupt) { // the person learns that the prompt has ended
-				text = "  withdrawn: " + terminal.Line(cause.Error()) + "\n"
-			}
-			_ = t.write("\n" + text)
-			return Choice{}, cause
-		case errors.Is(err, io.EOF):
+		line, err := t.read(ctx, strings.Join(p.Keys(v), "\n")+" ")
+		if errors.Is(err, io.EOF) {
 			return p.No(), t.write("\n")
-		case err != nil:
+		}
+		if err != nil {
 			return Choice{}, err
 		}
 		choice, ok := p.Answer(v, line)
 		if !ok {
 			shown = []string{p.InvalidAnswer(v)}
 			continue
+		}
+		if choice.AsksWhy() {
+			reason, err := t.read(ctx, "  "+WhyLabel)
+			if err != nil && !errors.Is(err, io.EOF) {
+				return Choice{}, err
+			}
+			if choice, ok = choice.Because(reason); !ok {
+				shown = p.Recap(v)
+				continue
+			}
 		}
 		if shown = p.Expand(v, choice); shown == nil {
 			if said := p.Reply(choice); said != "" {
@@ -72,6 +74,25 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 		}
 		shown = append(shown, p.Recap(v)...)
 	}
+}
+
+// read shows a text of ours and returns the line that the person types after it. If ctx ends,
+// the error is its cause.
+func (t *Terminal) read(ctx context.Context, text string) (string, error) {
+	moment := t.Lines.Discard() // an answer must not be given before the question was seen
+	if err := t.write(text); err != nil {
+		return "", err
+	}
+	line, err := t.Lines.After(ctx, moment)
+	if ctx.Err() != nil {
+		cause, text := context.Cause(ctx), ""
+		if t.Interrupt == nil || !errors.Is(cause, t.Interrupt) { // the person learns that the prompt has ended
+			text = "  withdrawn: " + terminal.Line(cause.Error()) + "\n"
+		}
+		_ = t.write("\n" + text)
+		return "", cause
+	}
+	return line, err
 }
 
 // write prints a text. After an error nobody can have seen it, and nothing may be allowed.

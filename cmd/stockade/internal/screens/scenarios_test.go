@@ -77,7 +77,8 @@ var scenarios = []scenario{{
 		s.answers(
 			calls("", call("file_read", `{"path":"notes.md"}`)),
 			calls("I correct it and look whether the notes pass.",
-				edit("order new rope", "order a new rope"), edit("two goats", "Two goats"), edit("the path is mud", "the path is all mud"), bash("make test")),
+				edit("order new rope", "order a new rope")),
+			calls("", edit("two goats", "Two goats")), calls("", edit("the path is mud", "the path is all mud"), bash("make test")),
 			text("The notes are **corrected**.\n\n```sh\nmake test\n```\n\nTwo tasks are left."))
 		s.chats()
 		looks("first screen")
@@ -120,6 +121,59 @@ var scenarios = []scenario{{
 		}
 	},
 }, {
+	name: "answers",
+	play: func(s *screen, looks func(string)) {
+		write := func(name string) openai.ToolCall {
+			return call("file_write", fmt.Sprintf(`{"path":%q,"content":"hay\n"}`, name))
+		}
+		s.answers(
+			calls("Two files.", write("one.md"), write("two.md")),
+			calls("A check.", bash("echo checked; touch made"), write("three.md")),
+			calls("As you say.", write("four.md"), bash("touch five.md")),
+			text("All is done."))
+		s.chats()
+		s.says("write them")
+		s.until(`two.md`)
+		looks("edits of one reply are asked about together")
+		s.chooses("y", `A check`)
+		s.until(question)
+		looks("a command that has run")
+		s.chooses("x", `three.md`)
+		s.until(question)
+		s.settles()
+		s.presses("r")
+		s.until(`because: Enter sends`)
+		s.types("write it in Welsh")
+		looks("a reason for a no")
+		s.presses("Enter")
+		s.until(`four.md`)
+		s.until(question)
+		looks("a no to the rest")
+		s.chooses("q", `All is done`)
+		s.until(prompt)
+		looks("what became of it")
+		s.answers(calls("", bash("sleep 2")), text("It slept."))
+		s.says("sleep")
+		s.until(`sleep 2`)
+		s.types("and dream")
+		s.presses("Enter")
+		s.until(`next step`)
+		looks("words for the next step")
+		s.until(`It slept`)
+		s.until(prompt)
+		looks("they were heard")
+		s.says("/rewind")
+		looks("the turns")
+		s.says("/rewind 1")
+		s.until(`Take back`)
+		looks("what goes back")
+		s.settles()
+		s.presses("b")
+		s.until(`the log keeps everything`)
+		s.until(prompt)
+		looks("it is taken back")
+	},
+}, {
 	name: "queue",
 	play: func(s *screen, looks func(string)) {
 		s.answers(text(hold+"The first answer.\n\nIt has two "+hold+"paragraphs."), text("The second answer."))
@@ -131,7 +185,7 @@ var scenarios = []scenario{{
 		s.types("and a second thing")
 		looks("something is typed meanwhile")
 		s.presses("Enter")
-		s.until(`queued`)
+		s.until(`next step`)
 		looks("it is queued")
 		s.goesOn()
 		s.held()

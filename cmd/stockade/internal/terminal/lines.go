@@ -65,12 +65,28 @@ func (l *Lines) read() {
 		at := time.Now()
 		for more := err == nil; more && err == nil; more = r.Buffered() > 0 {
 			var text string
-			if text, err = r.ReadString('\n'); text != "" {
+			if text, err = readLine(r); text != "" {
 				l.lines <- timedLine{text: strings.TrimRight(text, "\r\n"), at: at}
 			}
 		}
 		if err != nil {
 			l.lines <- timedLine{err: err, at: at}
+		}
+	}
+}
+
+// maxLine limits a line, in bytes; the rest of a longer one is dropped.
+const maxLine = 16 << 20
+
+func readLine(r *bufio.Reader) (string, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(line) < maxLine {
+			line = append(line, part...)
+		}
+		if err != bufio.ErrBufferFull {
+			return string(line), err
 		}
 	}
 }

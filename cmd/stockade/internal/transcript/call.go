@@ -490,6 +490,7 @@ var outcomes = map[tool.Code]string{
 	tool.CodeUnknownTool:  "no such tool",
 	tool.CodeInvalidArgs:  "wrong arguments",
 	tool.CodeUnseen:       "not read yet",
+	"NOT_READ":            "not read yet", // of file_edit and apply_patch
 	tool.CodeDenied:       "not allowed",
 	tool.CodeFilesChanged: "changed by others",
 	tool.CodeNotKept:      "not kept",

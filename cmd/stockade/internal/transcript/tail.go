@@ -39,6 +39,10 @@ func Tail(events iter.Seq2[session.Event, error], o Options, maxRows int) (out [
 			turns = append(turns, &pastTurn{prompt: e, before: calls})
 			turns = turns[max(len(turns)-tailTurns, 0):]
 			continue
+		case session.TypeRewound:
+			r, _ := body[session.Rewound](e)
+			turns = slices.DeleteFunc(turns, func(t *pastTurn) bool { return t.prompt.Turn >= r.Turn })
+			continue
 		case session.TypeToolCall:
 			calls++
 		case session.TypeMessage, session.TypeCallIntended, session.TypeDecision, session.TypeCallChanges, session.TypeToolResult, session.TypeTurnEnded:

@@ -139,6 +139,10 @@ func (t *Transcript) Show(e session.Event) []Part {
 		}
 	case session.TypeSessionStarted, session.TypeTurnStarted, session.TypeMessage:
 		t.showStart(e, &out)
+	case session.TypeRewound:
+		if r, ok := body[session.Rewound](e); ok && t.o.Replay {
+			out.rows(t.formatter().ownRows(terminal.Yellow, fmt.Sprintf("the conversation was taken back to before turn %d", r.Turn)))
+		}
 	case session.TypeStepEnded:
 		t.waitingSince, t.retry, t.thinking, t.answering = time.Time{}, nil, false, false
 		if d, ok := body[session.StepEnded](e); ok && d.Provider != "" && t.o.Replay { // live, the restart has been shown already
@@ -237,6 +241,10 @@ func (t *Transcript) showStart(e session.Event, out *parts) {
 		}
 	case session.TypeMessage:
 		m, ok := e.Message()
+		if m.IsDuringTurn() {
+			t.waitingSince = e.Time
+			out.rows(append([]string{""}, p.title(terminal.Bold, "> "+m.Content)...))
+		}
 		if name, brief := m.Brief(); name == llm.CallAsText {
 			t.waitingSince, t.answered = e.Time, false
 			out.rows(p.ownRows(terminal.Yellow, "the model has written a call as text, which is never run; it is told so"))

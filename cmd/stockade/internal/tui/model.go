@@ -44,6 +44,7 @@ type model struct {
 	typed   chan string // the text that Do carries out next; it has room for one
 	queue   []string    // texts that wait, because another text is being carried out
 	busy    bool        // Do is running
+	inTurn  bool        // Do is running a turn
 	since   time.Time   // time when Do began, or of its last event
 	ticking bool        // a tick has been scheduled
 	ticks   int         // number of ticks so far
@@ -61,7 +62,13 @@ type model struct {
 
 	drawnWidths []int // widths of the drawn rows above the cursor
 
+	announced     bool      // see announce
 	openQuestion  *question // question that waits for an answer; nil: none
+	held          *heldKey  // letter that waits for another key; nil: none
+	lastTyped     time.Time // time of the last key with text that went to the editor
+	lastSubject   string    // subject of the question before, see prompt.Subject
+	lastKey       string    // key of the last answer
+	lastAnswered  time.Time // time of the last answer, or of the last key that was dropped after it
 	asideText     string    // text of the editor that was set aside for openQuestion
 	restoredText  string    // text that was set aside for the last question, and is in the editor again
 	warnedCtrlC   bool      // the notice that Ctrl-C leaves is shown
@@ -106,13 +113,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tick:
 		m.ticks++
 		m.ticking = false
-		m.answerHeldKey()
+		m.endHold()
 	case tea.KeyPressMsg:
 		cmds = append(cmds, m.key(msg))
 	default:
 		cmds = append(cmds, m.edit(msg))
 	}
-	return m, tea.Batch(append(cmds, m.flush(), m.nextTick())...)
+	return m, tea.Batch(append(cmds, m.announce(), m.flush(), m.nextTick())...)
 }
 
 // reflow moves the cursor up after the terminal became narrower and broke the drawn rows into
@@ -137,13 +144,20 @@ func (m *model) handle(what any) tea.Cmd {
 		m.print(strings.Split(string(what), "\n")...)
 	case callSkipped:
 		m.o.Transcript.SkipCall()
+	case queueTaken:
+		n := 0
+		for n < len(m.queue) && m.steers(m.queue[n]) {
+			n++
+		}
+		what.texts <- m.queue[:n:n]
+		m.queue = m.queue[n:]
 	case *question:
 		m.ask(what)
 	case withdrawn:
 		m.closeQuestion(what.q)
 	case lineDone:
 		m.endAnswer()
-		m.busy, m.stoppingSince, m.warnedCtrlD = false, time.Time{}, false
+		m.busy, m.inTurn, m.stoppingSince, m.warnedCtrlD = false, false, time.Time{}, false
 		if what.leave {
 			m.leaving, m.queue = true, nil
 		}
@@ -158,6 +172,7 @@ func (m *model) handle(what any) tea.Cmd {
 // event shows an event of the session.
 func (m *model) event(e session.Event) {
 	m.since = m.now()
+	m.inTurn = m.inTurn || e.Type == session.TypeTurnStarted
 	if m.lastRowEchoed {
 		m.gap()
 	}
@@ -273,9 +288,9 @@ func (m *model) echo(typed string) []string {
 	return rows
 }
 
-// nextTick schedules a tick if Do is running and no tick is scheduled.
+// nextTick schedules a tick if Do is running or a key is held, and no tick is scheduled.
 func (m *model) nextTick() tea.Cmd {
-	if !m.busy || m.ticking {
+	if !m.busy && m.held == nil || m.ticking {
 		return nil
 	}
 	m.ticking = true
@@ -284,6 +299,15 @@ func (m *model) nextTick() tea.Cmd {
 
 // key handles a pressed key.
 func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
+	taken, typed := m.pressAfterHeld(msg)
+	if taken {
+		return typed
+	}
+	return tea.Batch(typed, m.press(msg))
+}
+
+// press handles a pressed key when none is held.
+func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
 	switch {
 	case m.leaving:
@@ -303,6 +327,12 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 			cmd = tea.Batch(cmd, m.edit(msg))
 		}
 		return cmd
+	case key == "esc" && len(m.queue) > 0 && m.o.Editor != nil && m.o.Editor.Empty():
+		m.takeBack()
+		return nil
+	case m.isRhythm(msg):
+		m.hold(msg, true)
+		return nil
 	case key == "ctrl+d" && m.o.Editor != nil && m.o.Editor.Empty():
 		if m.warnedCtrlD = m.busy; !m.busy {
 			m.leaving = true
@@ -338,6 +368,16 @@ func (m *model) interrupt() {
 	}
 }
 
+// steers reports whether a queued text is for the running turn.
+func (m *model) steers(typed string) bool { return m.inTurn && m.o.Steers != nil && m.o.Steers(typed) }
+
+// takeBack moves the newest queued text back to the editor.
+func (m *model) takeBack() {
+	last := len(m.queue) - 1
+	m.o.Editor.SetValue(m.queue[last])
+	m.queue = m.queue[:last]
+}
+
 // restoreQueue moves the queued texts back to the editor: the person meant them to follow a
 // text that was stopped.
 func (m *model) restoreQueue() {
@@ -349,8 +389,15 @@ func (m *model) restoreQueue() {
 
 // edit passes a message to the editor, and queues the text that the person has sent.
 func (m *model) edit(msg tea.Msg) tea.Cmd {
+	if _, pasted := msg.(tea.PasteMsg); pasted && m.openQuestion != nil && m.openQuestion.why != nil {
+		cmd, _, _ := m.openQuestion.why.Update(msg)
+		return cmd
+	}
 	if m.o.Editor == nil {
 		return nil
+	}
+	if key, ok := msg.(tea.KeyPressMsg); ok && key.Text != "" {
+		m.lastTyped = m.now()
 	}
 	cmd, sent, ok := m.o.Editor.Update(msg)
 	if !ok || strings.TrimSpace(sent) == "" {

@@ -37,7 +37,10 @@ type Options struct {
 	// Do carries out a typed text. leave is set if the person wants to leave, and failed if
 	// the text could not be carried out. It is called for one text at a time, in its own
 	// goroutine, and calls [UI.Event] for each event.
-	Do        func(ctx context.Context, typed string) (leave, failed bool)
+	Do func(ctx context.Context, typed string) (leave, failed bool)
+	// Steers reports whether a text that is sent while Do is running is for [UI.TakeQueued].
+	// Nil: none is.
+	Steers    func(typed string) bool
 	Stop      func() // stops a running Do
 	LeaveHint string // text after the end that says how to come back
 }
@@ -135,6 +138,22 @@ func (u *UI) Event(e session.Event) { u.send(e) }
 
 // SkipCall counts a call that is not shown, so that later calls get the right numbers.
 func (u *UI) SkipCall() { u.send(callSkipped{}) }
+
+// queueTaken asks for the texts of [UI.TakeQueued].
+type queueTaken struct{ texts chan []string } // it has room for one
+
+// TakeQueued returns the texts at the beginning of the queue that steer the running Do, and
+// removes them from the queue: they are sent.
+func (u *UI) TakeQueued() []string {
+	q := queueTaken{make(chan []string, 1)}
+	u.send(q)
+	select {
+	case texts := <-q.texts:
+		return texts
+	case <-u.ended:
+		return nil
+	}
+}
 
 // Rows returns a writer whose lines are shown among the finished rows. The text must be safe
 // for a terminal.

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
@@ -37,9 +38,13 @@ func (m *model) View() tea.View {
 		below = m.running()
 	}
 	below = append(below, m.queued()...)
-	if m.o.Editor != nil && !m.leaving {
-		typed := strings.Split(m.o.Editor.View(m.room(), min(maxEditorRows, m.height-1)), "\n")
-		if c := m.o.Editor.Cursor(); c != nil {
+	ed := m.o.Editor
+	if m.openQuestion != nil && m.openQuestion.why != nil {
+		ed = m.openQuestion.why
+	}
+	if ed != nil && !m.leaving {
+		typed := strings.Split(ed.View(m.room(), min(maxEditorRows, m.height-1)), "\n")
+		if c := ed.Cursor(); c != nil {
 			at := *c
 			at.Y += len(below)
 			cursor = &at
@@ -92,6 +97,9 @@ func (m *model) question() []string {
 	}
 	v := m.questionView()
 	rows, keys := q.prompt.Rows(v), q.prompt.Keys(v)
+	if q.why != nil {
+		keys = []string{terminal.Style(m.o.Color, terminal.Bold, "  "+prompt.WhyLabel) + m.dim(prompt.WhyHint)}
+	}
 	if over := len(rows) + len(keys) - max(v.Height, 1); over > 0 && len(rows) > 2 { // the question cannot fold itself to so few rows
 		rest := rows[min(over+2, len(rows)):]
 		rows = append([]string{rows[0], m.dim("  … there are too few rows here: ? and a larger terminal show more")}, rest...)
@@ -135,7 +143,11 @@ func (m *model) queued() []string {
 			return append(rows, m.dim(fmt.Sprintf("  and %d more", len(m.queue)-maxQueuedRows)))
 		}
 		line, _, _ := strings.Cut(terminal.Line(strings.TrimSpace(typed)), "\n")
-		rows = append(rows, m.dim(ansi.Truncate("  queued: "+line, m.room(), "…")))
+		label := "  queued: "
+		if m.steers(typed) {
+			label = "  for its next step (Esc takes it back): "
+		}
+		rows = append(rows, m.dim(ansi.Truncate(label+line, m.room(), "…")))
 	}
 	return rows
 }

@@ -29,6 +29,9 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 		version := fmt.Sprint(wire.Model, " ", m.images.Version(), " ", m.refused.count())
 		items := provider.EncodeEntries(entries, version, func(e *llm.Entry) []byte { return m.encodeEntry(e, wire.Model) })
 		wire.PromptCacheKey, wire.Include, wire.Reasoning = "", nil, nil
+		if m.noFormat.Load() {
+			wire.Text = nil
+		}
 		if !m.noCacheKey.Load() {
 			wire.PromptCacheKey = cacheKey(entries)
 		}
@@ -72,6 +75,8 @@ func (m *Model) dropOptional(err error, wire sdk.CreateResponseRequest, entries 
 		return false
 	case wire.PromptCacheKey != "" && about("prompt_cache_key"):
 		m.noCacheKey.Store(true)
+	case wire.Text != nil && about("text.format", "json_schema"):
+		m.noFormat.Store(true)
 	case wire.Include != nil && about("encrypted", "include"):
 		m.noEncrypted.Store(true)
 	case wire.Reasoning != nil && wire.Reasoning.Summary != "" && (about("summar") || m.ReasoningEffort == "" && about("reasoning")):
@@ -130,6 +135,9 @@ func (m *Model) requestTemplate(req llm.Request) sdk.CreateResponseRequest {
 	yes, no := true, false
 	wire := sdk.CreateResponseRequest{
 		Model: m.ModelOf(req), Input: []any{placeholderMessage()}, Store: &no, ParallelToolCalls: &yes, Stream: true,
+	}
+	if req.Schema != nil {
+		wire.Text = &sdk.ResponseTextConfig{Format: &sdk.ResponseTextFormat{Type: "json_schema", Name: "answer", Schema: req.Schema}}
 	}
 	for _, def := range req.Tools {
 		params := json.RawMessage(bytes.Clone(def.Parameters))

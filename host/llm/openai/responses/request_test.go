@@ -129,6 +129,11 @@ func TestARequestDoesWithoutWhatIsRefused(t *testing.T) {
 			`{"text":"yes","expect":[` + encrypted + `,` + summary + `],"expect_not":["prompt_cache_key"]}`,
 			`{"text":"yes","expect_not":["prompt_cache_key"]}`,
 		}, "yes"},
+		{"a schema that the server does not know", "", []string{
+			`{"status":400,"raw":"{\"error\":{\"message\":\"Unsupported parameter: 'text.format' is not supported with this model.\"}}","expect":["\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"answer\",\"schema\":{\"type\":\"object\"}}}"]}`,
+			`{"text":"yes","expect_not":["json_schema"]}`,
+			`{"text":"yes","expect_not":["json_schema"]}`,
+		}, "yes"},
 		{"but not without the effort that was asked for", "high", []string{
 			refuse(400, "unsupported_value", "Unsupported value: 'reasoning.effort' does not support 'high' with this model."),
 			refuse(400, "unsupported_value", "Unsupported value: 'reasoning.effort' does not support 'high' with this model."),
@@ -144,6 +149,9 @@ func TestARequestDoesWithoutWhatIsRefused(t *testing.T) {
 			req.Messages = append(req.Messages, llm.Message{Kind: llm.Assistant, Content: "Well.", Parts: []llm.Part{
 				{Type: llm.ReasoningPart, ProviderData: kept(`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA@test-model"}`)},
 			}}, llm.Message{Kind: llm.User, Content: "And?"})
+			if strings.HasPrefix(tt.name, "a schema") {
+				req.Schema = json.RawMessage(`{"type":"object"}`)
+			}
 			for range 2 {
 				reply, err := llmtest.Collect(t.Context(), t, m, req)
 				got := reply.Text

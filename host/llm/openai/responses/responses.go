@@ -31,7 +31,7 @@ type Model struct {
 	refused    refusedReasoning // reasoning that the server has refused, and that is not sent again
 	// The flags are set after the server has refused to send summaries, to send encrypted
 	// reasoning, or to take a cache key. Then these are not asked for or sent again.
-	noSummary, noEncrypted, noCacheKey atomic.Bool
+	noSummary, noEncrypted, noCacheKey, noFormat atomic.Bool
 }
 
 // New returns a model. It does not connect and returns no error: with options that cannot work,

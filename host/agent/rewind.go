@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// turnStart is the place in a conversation where a turn begins.
+type turnStart struct{ turn, message int }
+
+// Rewind takes the conversation back to before a turn: the next request begins as that turn
+// found it. The log keeps everything, and gets an event. changed are the files that later turns
+// have changed and that stay so; the model is told, because it does not know any more. No turn
+// may be running.
+func (a *Agent) Rewind(ctx context.Context, turn int, changed []string) error {
+	if !slices.ContainsFunc(a.conversation.starts, func(s turnStart) bool { return s.turn == turn }) {
+		return fmt.Errorf("the conversation has no turn %d", turn)
+	}
+	drafts := []session.Draft{session.NewDraft(session.TypeRewound, 0, 0, "", session.Rewound{Turn: turn})}
+	if more := len(changed) - maxNamedFiles; more > 0 {
+		changed = append(slices.Clone(changed[:maxNamedFiles]), fmt.Sprintf("and %d more", more))
+	}
+	if len(changed) > 0 {
+		text := "[The person has taken the conversation back to here. Files that were changed since are as they are now; read them again before you rely on them:\n" + strings.Join(changed, "\n") + "]"
+		drafts = append(drafts, session.NewDraft(session.TypeMessage, 0, 0, "", llm.BriefMessage("rewind", text)))
+	}
+	if _, err := a.opts.Log.Append(context.WithoutCancel(ctx), drafts...); err != nil {
+		return fmt.Errorf("record %s: %w", session.TypeRewound, err)
+	}
+	return nil
+}
+
+// maxNamedFiles limits the files that the model is told of; the others are counted.
+const maxNamedFiles = 20
+
+// beginTurn notes where a turn begins.
+func (c *Conversation) beginTurn(turn int) {
+	c.endStep()
+	c.starts = append(c.starts, turnStart{turn, len(c.messages)})
+}
+
+// rewind drops the messages that an event of a rewind takes back.
+func (c *Conversation) rewind(body json.RawMessage) {
+	var r session.Rewound
+	if json.Unmarshal(body, &r) != nil || r.Turn < 1 {
+		return
+	}
+	c.endStep()
+	n := slices.IndexFunc(c.starts, func(s turnStart) bool { return s.turn >= r.Turn })
+	if n < 0 {
+		return
+	}
+	for _, m := range c.messages[c.starts[n].message:] {
+		c.chars -= size(m)
+	}
+	c.messages, c.starts = slices.Clone(c.messages[:c.starts[n].message]), c.starts[:n]
+}
+
+// moveStarts corrects the starts after dropped messages before the newest turns were removed.
+func (c *Conversation) moveStarts(dropped int) {
+	first := 0 // index after the system prompt
+	for first < len(c.messages) && c.messages[first].Kind == llm.System {
+		first++
+	}
+	for i := range c.starts {
+		c.starts[i].message = max(c.starts[i].message-dropped, first)
+	}
+}

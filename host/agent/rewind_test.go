@@ -1,0 +1,153 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// wordsIn lists the user messages of a request that a person has written.
+func wordsIn(messages []llm.Message) (texts []string) {
+	for _, m := range messages {
+		if _, brief := m.Brief(); m.Kind == llm.User && !brief {
+			texts = append(texts, m.Content)
+		}
+	}
+	return texts
+}
+
+// TestWhatIsSaidDuringATurn reaches the next request after the results, as the person's words,
+// and is in the log. What comes when no request follows is left to the caller.
+func TestWhatIsSaidDuringATurn(t *testing.T) {
+	var waiting [][]string
+	steer := func() []string {
+		next := waiting[0]
+		waiting = waiting[1:]
+		return next
+	}
+	b := newBench(t, Options{Steer: steer}, calls("a ls {}", "b ls {}"), calls("c ls {}"), text("done"))
+	waiting = [][]string{{"use tabs", "and no blanks"}, nil, {"too late"}}
+	b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
+		r := tool.Result{Output: tool.Text(c.ID)}
+		if c.ID == "b" {
+			r = tool.Failed(tool.CodeDenied, tool.PermissionDenied, "no")
+			r.PersonSays = "not b"
+		}
+		return r, nil
+	}
+	b.run(t.Context(), "go")
+	if len(waiting) != 1 {
+		t.Errorf("%d times nobody was asked for more", len(waiting))
+	}
+	second := b.model.asked[1].Messages
+	if diff := cmp.Diff([]string{"go", "not b", "use tabs", "and no blanks"}, wordsIn(second)); diff != "" {
+		t.Error(diff)
+	}
+	for i, m := range second[len(second)-3:] {
+		if !m.IsDuringTurn() {
+			t.Errorf("message %d from the end is %+v", 3-i, m)
+		}
+	}
+	if diff := cmp.Diff(wordsIn(second), wordsIn(b.model.asked[2].Messages)); diff != "" {
+		t.Error(diff)
+	}
+	b.checkHistory()
+}
+
+func TestATurnThatEndsTakesNothingMore(t *testing.T) {
+	b := newBench(t, Options{RepeatedCalls: 2, Steer: func() []string { t.Error("somebody is asked"); return nil }}, calls("a ls {}"))
+	b.tools.do = func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Output: tool.Text("same"), Repeats: 2}, nil
+	}
+	if _, end := b.run(t.Context(), "go"); end.Limit != "repeated_calls" {
+		t.Errorf("it ended by %+v", end)
+	}
+}
+
+// TestRewind: the next request knows nothing of the turns that were taken back, nor does one
+// of a resumed session, and the log keeps their events.
+func TestRewind(t *testing.T) {
+	b := newBench(t, Options{System: saying("sys")}, text("one"), calls("a ls {}"), text("two"), text("three"), text("four"), text("five"))
+	b.run(t.Context(), "first")
+	b.run(t.Context(), "second")
+	b.run(t.Context(), "third")
+	before := len(b.store.types())
+	if err := b.Rewind(t.Context(), 2, []string{"/ws/a"}); err != nil {
+		t.Fatal(err)
+	}
+	b.checkHistory()
+	b.run(t.Context(), "fourth")
+	asked := b.model.asked[4].Messages
+	if diff := cmp.Diff([]string{"first", "fourth"}, wordsIn(asked)); diff != "" {
+		t.Error(diff)
+	}
+	if !slices.ContainsFunc(asked, func(m llm.Message) bool {
+		name, _ := m.Brief()
+		return name == "rewind" && strings.Contains(m.Content, "/ws/a")
+	}) {
+		t.Error("the model is not told what has changed")
+	}
+	b.checkHistory()
+	if got := b.store.types()[before:]; got[0] != string(session.TypeRewound) {
+		t.Errorf("what is recorded is %v", got)
+	}
+	for _, turn := range []int{0, 2, 3, 9, -1} {
+		if b.Rewind(t.Context(), turn, nil) == nil {
+			t.Errorf("it went back to before turn %d", turn)
+		}
+	}
+	if err := b.Rewind(t.Context(), 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.run(t.Context(), "fifth")
+	if diff := cmp.Diff([]string{"fifth"}, wordsIn(b.model.asked[5].Messages)); diff != "" {
+		t.Error(diff)
+	}
+	if m := b.model.asked[5].Messages[0]; m.Kind != llm.System || m.Content != "sys" {
+		t.Errorf("the first message is %+v", m)
+	}
+	b.checkHistory()
+}
+
+// TestRandomRewinds: whatever is said, done and taken back, with and without room, a resumed
+// session is the same, no result is without its call, and the newest prompt is sent.
+func TestRandomRewinds(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 35))
+		b := newBench(t, Options{System: saying("sys"), HistoryChars: []int{2_000, 400_000}[seed%2], Steer: func() []string {
+			return slices.Repeat([]string{"by the way"}, r.IntN(2))
+		}})
+		for range 12 {
+			for range r.IntN(3) {
+				b.model.replies = append(b.model.replies, calls(fmt.Sprintf("c ls {\"n\":%d}", r.IntN(1e6))))
+			}
+			b.model.replies = append(b.model.replies, text(strings.Repeat("an answer ", 1+r.IntN(30))))
+			b.run(t.Context(), fmt.Sprintf("prompt %d", r.IntN(1e6)))
+			if n := len(b.conversation.starts); n > 0 && r.IntN(3) == 0 {
+				if err := b.Rewind(t.Context(), b.conversation.starts[r.IntN(n)].turn, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.checkHistory()
+			if m := b.conversation.messages[0]; m.Kind != llm.System {
+				t.Fatalf("seed %d: the first message is %+v", seed, m)
+			}
+			chars := 0
+			for _, m := range b.conversation.messages {
+				chars += size(m)
+			}
+			if chars != b.conversation.chars {
+				t.Fatalf("seed %d: %d characters are counted, there are %d", seed, b.conversation.chars, chars)
+			}
+		}
+	}
+}

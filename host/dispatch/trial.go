@@ -1,0 +1,249 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"maps"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Trier is a [Runner] that can run a call on the changes of other calls, which nobody has
+// decided about.
+type Trier interface {
+	// Try is Run for a rehearsal, without progress. The call sees the changes of on, which
+	// Try has returned for an earlier call, and adds its own; nil: there are none. After an
+	// error or a failed result nothing is staged, and on has ended.
+	Try(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, on policy.Staged) (tool.Result, policy.Staged, error)
+}
+
+// trial is the question about a call that was tried on the changes of the calls before it in
+// its step, and the answer.
+type trial struct {
+	*pending                 // of the trial
+	question policy.Question // as it was put
+	answer   policy.Answer
+	err      error // reason why there is no answer that counts
+}
+
+// answers returns the answer if it holds for question, which the call puts when it runs after
+// all. A yes holds if nothing differs from what the person has seen. A no always holds.
+func (t *trial) answers(session string, question policy.Question) (policy.Answer, bool) {
+	switch {
+	case t == nil || t.err != nil:
+		return policy.Answer{}, false
+	case !t.answer.Allow:
+		return t.answer, true
+	}
+	same := question.Pose(session, t.question.AskedAt).ID == t.question.ID && question.Changes.ShowsAll() &&
+		question.Reason == t.question.Reason && question.Warning == t.question.Warning // the calls before may have made a path special
+	return t.answer, same
+}
+
+// Limits of the contents that are held for the questions of one step, in bytes. A call with
+// more is asked about by itself.
+const (
+	maxTriedFile  = 1 << 20 // of one file
+	maxTriedBytes = 8 << 20 // of all versions of all files
+)
+
+// trials is the state of [Dispatcher.tryTogether].
+type trials struct {
+	d        *Dispatcher
+	runner   Trier
+	staged   policy.Staged // the changes of all calls so far; nil: there are none
+	seen     *seenFiles
+	contents map[string]heldVersion // what the calls so far have made of each changed path
+	held     int64                  // bytes of all versions
+}
+
+// tryTogether tries the calls at the beginning of calls that only change files and would be
+// asked about, each on the changes of those before it, and asks about them together. Nothing is
+// changed: afterwards each call runs as usual, and the answer holds if the call then makes the
+// very changes that the person has seen. The result is nil if there are fewer than two.
+func (d *Dispatcher) tryTogether(ctx context.Context, calls []tool.Call) []*trial {
+	runner, can := d.opts.Runner.(Trier)
+	n := 0
+	for n < len(calls) && d.onlyEditsFiles(calls[n].Tool) {
+		n++
+	}
+	if !can || n < 2 {
+		return nil
+	}
+	t := &trials{d: d, runner: runner, seen: d.seenFiles.clone(), contents: map[string]heldVersion{}}
+	var tried []*trial
+	for _, call := range calls[:n] {
+		q := &trial{pending: d.newPending(call)}
+		q.seen = t.seen
+		var err error
+		if q.question, err = contain(func() (policy.Question, error) { return t.try(ctx, q.pending) }); err != nil {
+			break
+		}
+		defer d.counts.release(q.question.Tool)
+		defer q.question.Changes.Close()
+		tried = append(tried, q)
+	}
+	if t.staged != nil { // the questions hold what they show
+		d.newPending(calls[0]).drop(t.staged)
+	}
+	if len(tried) < 2 {
+		return nil
+	}
+	askTogether(ctx, tried)
+	return tried
+}
+
+// onlyEditsFiles reports whether the tool is a built-in one that reads and changes files, and
+// does nothing else.
+func (d *Dispatcher) onlyEditsFiles(name string) bool {
+	entry, ok := d.catalog.Load().Find(name)
+	if !ok {
+		return false
+	}
+	c := entry.Capabilities
+	return c.Files == tool.FilesWrite && c.Exec == "" && !c.Store && c.Network == tool.NetworkNone && len(c.Secrets) == 0 && entry.Module.Origin == tool.OriginBuiltin
+}
+
+// errNotTried is the error of a call that has to be asked about by itself.
+var errNotTried = errors.New("it is asked about by itself")
+
+// try runs a call on the changes so far, and returns the question about its own changes. After
+// an error the call is not counted, and further calls cannot be tried.
+func (t *trials) try(ctx context.Context, p *pending) (question policy.Question, err error) {
+	entry, err := p.check(ctx)
+	if err != nil {
+		return question, err
+	}
+	facts := policy.Facts{EarlierCalls: t.d.counts.reserve(entry.Name), Files: NamedFiles(t.d.opts.Policy, p.call, entry)}
+	defer func() {
+		if err != nil {
+			t.d.counts.release(entry.Name)
+		}
+	}()
+	decision := t.d.opts.Policy.Decide(p.call, entry, facts)
+	if _, _, denied := t.d.denials.find(p.call); denied || !decision.AsksOnlyForChanges() {
+		return question, errNotTried
+	}
+	grant, err := p.rehearse(decision)
+	if err == nil {
+		err = p.intend(ctx, grant, entry)
+	}
+	if err != nil {
+		return question, err
+	}
+	result, staged, err := t.runner.Try(ctx, grant.WithBudgets(t.d.fuel.budgets(entry.Name)...), entry.Module, p.call, t.staged)
+	t.staged = staged
+	if err == nil && (staged == nil || result.Err != nil) {
+		err = errNotTried
+	}
+	if err != nil {
+		return question, err
+	}
+	result, all, dirs := p.collectChanges(ctx, grant, entry, result, staged)
+	changes, ok := t.ownChanges(all)
+	if result.Err != nil || len(dirs) > 0 || !ok {
+		return question, errNotTried
+	}
+	if decision, _ = decision.DecideShownChanges(ctx, changes); !decision.AsksOnlyForChanges() {
+		return question, errNotTried
+	}
+	if decision = decision.WithDiff(ctx, changes); !decision.Question().Changes.ShowsAll() {
+		return question, errNotTried
+	}
+	question = p.questionAbout(decision, result, staged, changes)
+	question.Tried = true
+	t.seen.note(p.call, entry, result)
+	return question.Pose(t.d.opts.SessionID, time.Now()), nil
+}
+
+// ownChanges returns the changes of the newest call: those of all calls so far without those
+// that were there before. ok is false if they cannot be told apart, or are too large to be held.
+func (t *trials) ownChanges(all []tool.Change) (own []tool.Change, ok bool) {
+	missing := len(t.contents) // paths that earlier calls have changed
+	for _, c := range all {
+		earlier, was := t.contents[c.Path]
+		if was {
+			missing--
+		}
+		switch {
+		case c.Kind == tool.DirectoryCreated && c.After != nil:
+			if !was {
+				own, t.contents[c.Path] = append(own, c), heldVersion{Version: c.After}
+			}
+			continue
+		case c.Kind != tool.Created && c.Kind != tool.Modified || !isFile(c.After) || c.Before != nil && !isFile(c.Before):
+			return nil, false
+		case was:
+			c.Kind, c.Before = tool.Modified, earlier.Version
+		case c.Before != nil:
+			before, ok := t.hold(c.Before)
+			if !ok {
+				return nil, false
+			}
+			c.Before = before.Version
+		}
+		after, ok := t.hold(c.After)
+		if !ok {
+			return nil, false
+		}
+		if was && after.sum == earlier.sum && c.After.Mode == earlier.Mode {
+			continue
+		}
+		c.After = after.Version
+		own, t.contents[c.Path] = append(own, c), after
+	}
+	return own, len(own) > 0 && missing == 0
+}
+
+func isFile(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() && v.Open != nil }
+
+// heldVersion is a version that can be read after the end of the stage.
+type heldVersion struct {
+	*tool.Version
+	sum [sha256.Size]byte // of a file
+}
+
+// hold reads a version; ok is false if it is too large.
+func (t *trials) hold(v *tool.Version) (out heldVersion, ok bool) {
+	if t.held += v.Size; v.Size > maxTriedFile || t.held > maxTriedBytes {
+		return out, false
+	}
+	sum, content, err := hashContent(v, true)
+	held := *v
+	held.Open = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+	return heldVersion{&held, sum}, err == nil && int64(len(content)) == v.Size
+}
+
+// askTogether puts all questions before the first is answered, and waits for the answers.
+func askTogether(ctx context.Context, tried []*trial) {
+	all := make(chan struct{})
+	for _, q := range tried {
+		q.allAsked = all
+		go func() {
+			defer close(q.done)
+			defer q.letNextStart()
+			q.answer, q.err = q.await(ctx, q.question)
+			if q.err == nil && q.answer.Allow {
+				q.err = q.question.CheckAnswer(q.answer, time.Now())
+			}
+			q.answer.Question = q.question.ID
+		}()
+		<-q.nextMayStart
+	}
+	close(all)
+	for _, q := range tried {
+		<-q.done
+	}
+}
+
+// clone returns a copy that does not change with s.
+func (s *seenFiles) clone() *seenFiles {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &seenFiles{files: maps.Clone(s.files)}
+}
