@@ -36,7 +36,7 @@ build: bin/stockade ## build the guests and the program into bin/stockade
 
 guests: guests/dist/index.json ## build the built-in tools to WebAssembly, and that to native code
 
-guest_sources := $(shell find guests sdk/go host/git/format host/policy/paths host/wasm host/sandbox host/tool cmd/stockade/internal/packguests -name '*.go' ! -name '*_test.go') wit go.mod
+guest_sources := $(shell find guests sdk/go host/git/format host/git/ignore host/policy/paths host/wasm host/sandbox host/tool cmd/stockade/internal/packguests -name '*.go' ! -name '*_test.go') wit go.mod
 
 # The manifest of each module is written into it; dist has them compressed, and a list of them.
 # Their native code, for this platform, is made beside it.
@@ -100,6 +100,7 @@ long-fuel = cd host/internal/fueltest && $(GO) test ./... # run the specificatio
 long-engine-memory = $(TEST) -count 1 -timeout 60m -run TestLoopsAreBounded ./host/sandbox -loops -loop-long $(or $(N),2s) # measure the memory of each instruction and host function in a loop (N=2s)
 long-jail = $(GO) test -count 1 ./host/jail -all # run the jail at all tiers, with all attacks, as two users, and without each of its layers
 long-everyday = for tier in $(or $(N),3 1); do $(GO) test -count 1 -run 'TestEverydayCommands|TestReadingCommands' ./host/jail -tier $$tier -everyday || exit 1; done # run a hundred everyday commands plainly and in the jail (N='3 1': tiers)
+long-day = $(LONG) -run '^TestADay$$' ./cmd/stockade -day # work for a day of 60 steps in repositories of Go, Python and TypeScript, and count the questions (git, python3, node)
 long-questions = $(GO) test -count 1 -run TestTheQuestionsOfEverydayCommands ./cmd/stockade -questions # count the questions of 60 everyday commands (UPDATE_QUESTIONS=1)
 long-programs = $(LONG) -run TestRandomPrograms ./host/jail -programs $(or $(N),10000) # run random programs plainly and on a stage, and compare what they leave (N=10000)
 long-git = $(LONG) -run TestRandomRepositories ./guests/git -repositories $(or $(N),1000) # compare the tool git with git in random repositories (N=1000)
@@ -142,6 +143,8 @@ bench-foreign = $(peers) ./foreign -rounds $(ROUNDS) -plugins '$(if $(PLUGINS),$
 bench-steps = $(peers) ./steps -rounds $(ROUNDS) # a step of a turn, at its beginning and after 400 others, on a scripted model
 # Where it runs, nothing but this machine can be reached.
 bench-agents = $(npm) --prefix bin/agents $(codex) $(opencode) $(gemini) && cd host/internal/peers && $(GO) build -tags bench -o ../../../bin/bench-agents ./agents && unshare -rn ../../../bin/bench-agents -rounds $(ROUNDS) # a turn, next to codex, opencode and gemini-cli on the same scripted model (npm; 800 MB)
+# Run it where nothing but this machine can be reached: sudo unshare -n.
+bench-day = $(npm) --prefix bin/agents $(codex) $(opencode) && cd host/internal/peers && $(GO) test -c -tags bench -o ../../../bin/day.test ./agents && ../../../bin/day.test -test.v -test.run '^TestDay$$' # a day's work, next to codex and opencode on the same scripted model (npm; 500 MB)
 bench-grep = $(peers) ./grep -rounds $(ROUNDS) # a search of 20,000 files, next to ripgrep (needed) and a native program
 bench-web = $(peers) ./web -rounds $(ROUNDS) # http_fetch of a page of 1 and of 8 MB, next to curl (needed), lynx and w3m
 bench-files = $(peers) ./files -rounds $(ROUNDS) # the tools for files on large inputs, next to sed, ls, git apply and patch (needed)

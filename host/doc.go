@@ -63,6 +63,7 @@
 //	diff                    describes the changes of a call to people
 //	git                     the effects of a change set on git repositories: objects that match their hashes, commits that are added and lost
 //	git/format              the formats of git: packs, trees, references, indexes; pure functions, which guests/git uses, too
+//	git/ignore              matches paths with the patterns of .gitignore files; for guests, too
 //	visible                 characters that show as themselves, JSON of such characters, and the text that a terminal shows
 //	shellword               text as one word of a command line, to be copied
 //	secret                  named secrets, in a keyring or an encrypted file; placeholders of a call

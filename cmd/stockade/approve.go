@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 // the tool and the rule of the calls that it denied, equal pairs once. It is safe for
 // concurrent use.
 type denyAll struct {
+	by    string // who has answered, for the record; empty: no terminal
 	mu    sync.Mutex
 	calls []deniedCall
 }
@@ -61,7 +63,7 @@ func (u *denyAll) Approve(_ context.Context, q policy.Question) func() (policy.A
 	if c := (deniedCall{q.Tool, q.AllowRule}); !slices.Contains(u.calls, c) {
 		u.calls = append(u.calls, c)
 	}
-	return func() (policy.Answer, error) { return policy.Answer{By: "no terminal to ask on"}, nil }
+	return func() (policy.Answer, error) { return policy.Answer{By: cmp.Or(u.by, "no terminal to ask on")}, nil }
 }
 
 // takeDenied returns the calls that were denied since it was last called.
@@ -75,34 +77,48 @@ func (u *denyAll) takeDenied() []deniedCall {
 
 // approver returns an approver that asks on the redrawn terminal if there is one, or else on
 // the controlling terminal, even if standard input is a pipe or stderr is a file. Without a
-// terminal, or with --json, it answers no; with --ask it asks the program at the other end of
-// standard input. Nothing but lines may read standard input.
+// terminal, with --json, or in a run with auto, it answers no; with --ask it asks the program at
+// the other end of standard input. Nothing but lines may read standard input.
 func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 	if a.flags.ask {
 		return newProgramAsker(a, lines)
 	}
-	if a.flags.json {
-		return &a.denyAll
+	if a.unattended {
+		a.denyAll.by = "nobody is asked with auto"
+	} else if asker := a.asker(lines); asker != nil {
+		return prompt.NewQueue(asker, a.prepare)
 	}
-	if a.ui != nil {
-		return prompt.NewQueue(a.ui, a.prepare)
+	return &a.denyAll
+}
+
+// asker returns what asks a person, as [app.approver] does; nil: nobody can be asked.
+func (a *app) asker(lines *terminal.Lines) prompt.Asker {
+	if a.flags.json {
+		return nil
+	}
+	switch {
+	case a.ui != nil:
+		return a.ui
+	case a.onTTY != nil:
+		return a.onTTY
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		if !a.s.interactive() {
-			return &a.denyAll
+			return nil
 		}
-		return a.queue(lines, a.s.err, a.s.in, a.s.color) // a system without /dev/tty
+		return a.asksOn(lines, a.s.err, a.s.in, a.s.color) // a system without /dev/tty
 	}
 	a.onClose(tty.Close)
 	if !a.s.inTTY {
 		lines = terminal.NewLines(tty)
 	}
-	return a.queue(lines, messageWriter{a.redactor.Writer(tty)}, tty, a.s.colors())
+	a.onTTY = a.asksOn(lines, messageWriter{a.redactor.Writer(tty)}, tty, a.s.colors())
+	return a.onTTY
 }
 
-func (a *app) queue(lines *terminal.Lines, out io.Writer, tty *os.File, color bool) *prompt.Queue {
-	return prompt.NewQueue(&prompt.Terminal{
+func (a *app) asksOn(lines *terminal.Lines, out io.Writer, tty *os.File, color bool) *prompt.Terminal {
+	return &prompt.Terminal{
 		Lines: lines, Out: out, Color: color, Screen: &a.screen, Interrupt: errInterrupted,
 		Size: func() (columns, rows int) {
 			columns, rows, err := term.GetSize(int(tty.Fd()))
@@ -111,7 +127,7 @@ func (a *app) queue(lines *terminal.Lines, out io.Writer, tty *os.File, color bo
 			}
 			return columns, rows
 		},
-	}, a.prepare)
+	}
 }
 
 // prepare removes secrets from a question, and adds the targets of those paths that lead

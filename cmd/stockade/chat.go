@@ -61,6 +61,9 @@ var chatCommands = []chatCommand{
 	{"/context", "", "show the contents of the model's context, and the usage of the session", (*conversation).context},
 	{"/stats", "", "show the calls of the session by tool, its tokens and their cost by model", (*conversation).stats},
 	{"/tasks", "", "show the list of tasks that the model keeps", (*conversation).tasks},
+	{"/permissions", "", "show what is allowed without a question, and by what", (*conversation).permissions},
+	{"/permissions", "revoke", "take back the answers of this session, and auto", (*conversation).permissions},
+	{"/mode", "[ask|auto|plan]", "change what is asked about, as Shift-Tab does", (*conversation).mode},
 	{"/undo", "", "undo the changes of the last turn; again, those of the turn before", (*conversation).undo},
 	{"/redo", "", "redo the changes that were undone last", (*conversation).redo},
 	{"/rewind", "[N]", "list the turns; with N, take back the conversation, the files or both to before turn N", (*conversation).rewind},
@@ -69,6 +72,8 @@ var chatCommands = []chatCommand{
 	{"/init", "", "write a first AGENTS.md, which the model gets in each session", (*conversation).initProject},
 	{"/init", "again", "check whether AGENTS.md is still right", (*conversation).initProject},
 	{"/refresh", "", "look for tools again", (*conversation).refresh},
+	{"/new", "", "begin a new session; so does /clear", (*conversation).begin},
+	{"/resume", "[WORDS]", "choose an earlier session of this workspace, and go on with it", (*conversation).resume},
 	{"/quit", "", "leave (so does the end of input)", nil},
 }
 
@@ -92,16 +97,13 @@ func runChat(ctx context.Context, a *app, id, first string) error {
 	if a.drawsInPlace() {
 		a.ui = tui.New()
 	}
-	t, err := openConversation(ctx, a, id, finalAnswer{})
+	t, err := openConversation(ctx, a, id, finalAnswer{}, nil)
 	if err != nil {
 		return err
 	}
 	t.chat = true
 	a.trust = trustWarn // the chat reads input from here on; a trust question of /refresh would take it
-	if !a.flags.quiet {
-		t.printTail()
-		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.Workspace)
-	}
+	t.greet()
 	if a.ui != nil {
 		return t.runUI(ctx, editor.New(t.editorOptions()), first, func(ctx context.Context, typed string) (leave, failed bool) {
 			leave, err := t.do(ctx, typed)
@@ -155,7 +157,7 @@ func runChat(ctx context.Context, a *app, id, first string) error {
 
 // resumeHint returns a text that tells a leaving person how to come back.
 func (t *conversation) resumeHint() string {
-	return "`stockade session resume " + t.Log.ID() + "` goes on with it."
+	return "`stockade session resume " + t.a.session.Load().Log.ID() + "` goes on with it."
 }
 
 // do carries out a line that was typed in a chat. leave is set if the person wants to leave.
@@ -216,6 +218,8 @@ func (t *conversation) slash(ctx context.Context, line string) error {
 		name = "/tool"
 	case "/exit":
 		name = "/quit"
+	case "/clear", "/reset":
+		name = "/new"
 	}
 	arg = strings.TrimSpace(arg)
 	var fault string
@@ -233,8 +237,6 @@ func (t *conversation) slash(ctx context.Context, line string) error {
 	word, _, _ := strings.Cut(line, " ")
 	switch {
 	case fault != "":
-	case name == "/new" || name == "/clear" || name == "/reset":
-		fault = " is not a command: leave with /quit and start stockade again for a new session"
 	case name == "/compact" || name == "/compress":
 		fault = " is not a command: the oldest parts are left out automatically, see /context"
 	default:

@@ -29,16 +29,14 @@ func (a *app) plain() bool { return a.flags.plain || a.Config.UI.Plain }
 // With ed, first may be empty.
 func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first string, do func(ctx context.Context, typed string) (leave, failed bool)) error {
 	a := t.a
-	shown := t.transcriptOptions()
-	shown.Live, shown.QuestionsShown = true, false
 	env := a.s.env
 	var stopped atomic.Bool // the running command was told to stop
 	o := tui.Options{
 		// All common terminals reflow, except xterm, GNU screen and the console of Linux.
 		Reflows: env("XTERM_VERSION") == "" && env("STY") == "" && env("TERM") != "linux",
 		In:      a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed,
-		Transcript: transcript.New(shown),
-		LeaveHint:  t.resumeHint(),
+		Transcript: t.liveTranscript(), NextMode: t.nextMode, Mode: t.modeText,
+		LeaveHint: t.resumeHint,
 		Steers: func(typed string) bool {
 			return !isCommand(typed) && !strings.HasPrefix(typed, "!") && len(mentions(typed)) == 0
 		},
@@ -68,7 +66,7 @@ func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first strin
 	err := a.ui.Run(ctx, o)
 	*a.s = before
 	if ed != nil && ctx.Err() != nil { // the terminal was drawn until the end and has not shown the hint
-		fmt.Fprintln(a.s.err, o.LeaveHint)
+		fmt.Fprintln(a.s.err, o.LeaveHint())
 	}
 	return err
 }
@@ -81,6 +79,13 @@ func (a *app) steer() (says []string) {
 		}
 	}
 	return says
+}
+
+// liveTranscript returns the transcript of the session for the redrawn terminal.
+func (t *conversation) liveTranscript() *transcript.Transcript {
+	o := t.transcriptOptions()
+	o.Live, o.QuestionsShown = true, false
+	return transcript.New(o)
 }
 
 func (t *conversation) editorOptions() editor.Options {
@@ -98,7 +103,7 @@ func (t *conversation) editorOptions() editor.Options {
 	o.Complete = func(kind editor.Kind, prefix string) []string {
 		if kind == editor.Tools {
 			var names []string
-			for _, d := range t.Tools.Definitions() {
+			for _, d := range t.a.session.Load().Tools.Definitions() {
 				names = append(names, d.Name)
 			}
 			return names

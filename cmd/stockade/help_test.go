@@ -241,6 +241,7 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 	run := itemsOf(section(t, "stockade run --json"))
 	for typ, body := range map[session.Type]any{
 		session.TypeSessionStarted:   session.Started{},
+		session.TypeForked:           session.Forked{},
 		session.TypeTurnStarted:      session.TurnStarted{},
 		session.TypeMessage:          llm.Message{},
 		session.TypeToolCall:         llm.Message{},
@@ -254,6 +255,7 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 		session.TypeRewound:          session.Rewound{},
 		session.TypeDelta:            session.Delta{},
 		session.TypeReasoning:        session.Reasoning{},
+		session.TypeWriting:          session.CallWriting{},
 		session.TypeRestart:          session.Restart{},
 		session.TypeCallState:        session.CallState{},
 		session.TypeProgress:         tool.Progress{},

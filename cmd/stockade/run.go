@@ -21,6 +21,7 @@ import (
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/instructions"
 	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -71,6 +72,8 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	f.StringVar(&a.flags.maxTurns, "max-turns", "", "steps with tool calls in one turn (default: max_tool_turns of the configuration)")
 	f.StringSliceVar(&a.flags.tools, "tools", nil, "offer the model these tools only, by their names or those of their modules: NAME,NAME (default: all that are switched on)")
 	f.Var((*stringsFlag)(&a.flags.try), "tool", "try a module without adding it: FILE.wasm; it gets what --mount and --allow-net name; may be repeated")
+	f.StringVar(&a.flags.auto, "auto", "", "make plain changes of files below the working directory without a question, see stockade help policy (default: auto of the configuration)")
+	f.Lookup("auto").NoOptDefVal = "true"
 	addLockedFlag(cmd, a)
 	addGrantFlags(cmd, a)
 }
@@ -167,8 +170,9 @@ type conversation struct {
 	instructions instructions.File // AGENTS.md as it was when a note last mentioned it
 }
 
-// openConversation opens the session with an id, or a new session if id is empty.
-func openConversation(ctx context.Context, a *app, id string, answer finalAnswer) (*conversation, error) {
+// openConversation opens the session with an id, or a new session if id is empty. It goes on with
+// the input and the model of the conversation before; nil: there is none.
+func openConversation(ctx context.Context, a *app, id string, answer finalAnswer, before *conversation) (*conversation, error) {
 	found, err := a.findTools(ctx)
 	if err != nil {
 		return nil, err
@@ -183,14 +187,19 @@ func openConversation(ctx context.Context, a *app, id string, answer finalAnswer
 	if err != nil {
 		return nil, err
 	}
-	provider, err := a.provider(ctx, "")
-	if err != nil {
-		return nil, err
+	var provider *door.Provider
+	var lines *terminal.Lines
+	if before != nil {
+		provider, lines = &before.provider, before.lines
+	} else {
+		if provider, err = a.provider(ctx, ""); err == nil {
+			err = a.ensureModel(ctx, provider)
+		}
+		if err != nil {
+			return nil, err
+		}
+		lines = terminal.NewLines(a.s.in)
 	}
-	if err := a.ensureModel(ctx, provider); err != nil {
-		return nil, err
-	}
-	lines := terminal.NewLines(a.s.in)
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, ExtraSystemPrompt: a.Config.SystemPrompt, IgnoreProjectInstructions: !a.Config.AgentsMD, Agent: agent.Options{
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget, Steer: a.steer,
 		Answer: answer.form,
@@ -198,7 +207,7 @@ func openConversation(ctx context.Context, a *app, id string, answer finalAnswer
 	if err != nil {
 		return nil, a.modelError(provider, err)
 	}
-	if s.Provider == door.ProviderOffline && !a.flags.quiet {
+	if s.Provider == door.ProviderOffline && !a.flags.quiet && before == nil {
 		a.s.note("using the offline model, a small planner for demonstrations; `stockade init` sets up a language model")
 		if provider.Name == door.ProviderAuto && !a.flags.json {
 			a.suggestKeys()
@@ -208,10 +217,32 @@ func openConversation(ctx context.Context, a *app, id string, answer finalAnswer
 	t := &conversation{Session: s, a: a, lines: lines, answer: answer, provider: *provider, tools: toolset{availableTools: availableTools{offered, found.added}, ceiling: a.Ceiling}}
 	t.restoreCommands(s.PersonCalls)
 	t.tellInstructions(false)
-	if id != "" {
+	if err = t.beginAuto(); err == nil && id != "" {
 		err = t.readTail(ctx)
 	}
-	return t, err
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	a.session.Store(s)
+	return t, nil
+}
+
+// beginAuto lets plain changes be made without a question if the configuration says so. It is an
+// error if a layer of the policy forbids that.
+func (t *conversation) beginAuto() error {
+	a := t.a
+	if !a.Config.Auto {
+		return nil
+	}
+	from := a.Config.Source("auto")
+	if bounds := a.Ceiling.NoAuto; len(bounds) > 0 {
+		return usageError("start it without", "auto (%s) is not permitted: %s", from, bounds[0].From)
+	}
+	t.Freedom().Open(a.Workspace, policy.Provenance{Source: policy.SourceSettings, Origin: from})
+	if !a.flags.quiet && !a.flags.json {
+		a.s.note("auto: plain changes below %s are made without a question", a.Workspace)
+	}
+	return nil
 }
 
 // show runs a turn and prints its events. typed is the part of the prompt in which a person
@@ -352,6 +383,7 @@ func (t *conversation) endError(end session.TurnEnded) error {
 // runTurn runs one turn of the session with an id, or of a new session if id is empty. A
 // person may mention files in args, but not in standard input.
 func runTurn(ctx context.Context, a *app, id, prompt string, args []string) error {
+	a.unattended = a.Config.Auto
 	if a.drawsInPlace() {
 		a.ui = tui.New()
 	}
@@ -359,7 +391,7 @@ func runTurn(ctx context.Context, a *app, id, prompt string, args []string) erro
 	if err != nil {
 		return err
 	}
-	t, err := openConversation(ctx, a, id, answer)
+	t, err := openConversation(ctx, a, id, answer, nil)
 	if err != nil {
 		return err
 	}

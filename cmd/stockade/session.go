@@ -21,15 +21,22 @@ import (
 )
 
 func newSessionCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "session", Short: "The sessions: list, show, resume, stats", Long: "List, show, count or continue sessions. `stockade help sessions` describes them."}
+	cmd := &cobra.Command{Use: "session", Short: "The sessions: list, show, resume, fork, export, stats", Long: "List, show, continue, fork, export or count sessions. `stockade help sessions` describes them."}
 	var limit int
 	var all bool
 	list := &cobra.Command{
-		Use: "list", Short: "List the sessions, newest first", Args: cobra.NoArgs,
-		Example: "  stockade session list\n  stockade session list --all\n  stockade session list --json | jq -r '.[0].id'",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runSessionList(cmd.Context(), a, limit, all) },
+		Use: "list [WORD...]", Short: "List the sessions, newest first",
+		Long: `List the sessions, newest first. With words, list those that have all of them in
+the id, the title or the path of the workspace, in upper or lower case.`,
+		Example: "  stockade session list\n  stockade session list parser garden\n  stockade session list --all\n  stockade session list --json | jq -r '.[0].id'",
+		RunE: func(cmd *cobra.Command, words []string) error {
+			if all && !cmd.Flags().Changed("limit") {
+				limit = 0
+			}
+			return runSessionList(cmd.Context(), a, limit, all, words)
+		},
 	}
-	list.Flags().BoolVar(&all, "all", false, "list single calls (stockade call), too, as --json does")
+	list.Flags().BoolVar(&all, "all", false, "list all of them, and single calls (stockade call), too, as --json does")
 	list.Flags().IntVarP(&limit, "limit", "n", 20, "how many; 0 lists all")
 	var call int
 	var files bool
@@ -65,7 +72,7 @@ Single calls (stockade call) are not conversations.`,
 	addTurnFlags(resume, a)
 	addAskFlag(resume, a)
 	addAnswerFlags(resume, a)
-	cmd.AddCommand(list, show, resume, newSessionStatsCmd(a))
+	cmd.AddCommand(list, show, resume, newSessionForkCmd(a), newSessionExportCmd(a), newSessionStatsCmd(a))
 	return cmd
 }
 
@@ -93,7 +100,7 @@ type sessionJSON struct {
 	Workspace string `json:"workspace,omitempty"` // workspace at the start of the session
 }
 
-func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
+func runSessionList(ctx context.Context, a *app, limit int, all bool, words []string) error {
 	st, err := a.door().Store(ctx)
 	if err != nil {
 		return err
@@ -102,6 +109,7 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
 	if err != nil {
 		return err
 	}
+	infos = slices.DeleteFunc(infos, func(i session.Info) bool { return !hasWords(i, words) })
 	single := 0
 	if !all && !a.flags.json {
 		before := len(infos)
@@ -122,24 +130,42 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool) error {
 		defer a.s.note("%s left out; --all shows them", humanize.Plural(single, "single call"))
 	}
 	if len(infos) == 0 {
-		if single == 0 {
+		switch {
+		case single > 0:
+		case len(words) > 0:
+			a.s.note("no session has these words; all are listed without any")
+		default:
 			a.s.note("no sessions yet")
 		}
 		return nil
 	}
 	w := table.New(table.Fixed("SESSION"), table.Fixed("LAST"), table.Fixed("TURNS"), table.Fixed("CALLS"), table.Text("TITLE"), table.Path("WORKSPACE"))
 	for _, i := range infos {
-		title := i.Title
-		if isSingleCall(i) {
-			title = "(stockade call)"
-		}
-		w.Row(i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, humanize.Clip(title, 60), i.Workspace)
+		w.Row(i.ID, i.Last.Local().Format(time.DateTime), i.Turns, i.Calls, humanize.Clip(titleOf(i), 60), i.Workspace)
 	}
 	return a.s.table(w)
 }
 
-// isSingleCall reports whether a session has no prompt, such as that of a `stockade call`.
-func isSingleCall(i session.Info) bool { return i.Title == "" && i.Turns == 0 }
+// isSingleCall reports whether a session is that of a `stockade call`.
+func isSingleCall(i session.Info) bool { return !i.Conversation }
+
+// titleOf returns the title of a session for a list. One without a prompt is described.
+func titleOf(i session.Info) string {
+	switch {
+	case i.Title != "" || i.Turns > 0:
+		return i.Title
+	case i.Conversation:
+		return "(only !commands)"
+	}
+	return "(stockade call)"
+}
+
+// hasWords reports whether all words are in the id, the title or the workspace of a session, in
+// upper or lower case.
+func hasWords(i session.Info, words []string) bool {
+	text := strings.ToLower(i.ID + "\n" + i.Title + "\n" + i.Workspace)
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, strings.ToLower(w)) })
+}
 
 func runSessionShow(ctx context.Context, a *app, prefix string, call int, files bool) error {
 	st, err := a.door().Store(ctx)
@@ -188,12 +214,7 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	id := sessionArg(args)
-	if id == "last" {
-		id, err = lastConversation(ctx, st, a.Workspace)
-	} else {
-		id, err = st.Resolve(ctx, id)
-	}
+	id, err := resolveConversation(ctx, st, sessionArg(args), a.Workspace)
 	if err != nil {
 		return err
 	}
@@ -211,6 +232,15 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	return runTurn(ctx, a, id, prompt, typed)
 }
 
+// resolveConversation returns the id that begins with prefix; "last" stands for the last
+// conversation of the directory work.
+func resolveConversation(ctx context.Context, st session.Store, prefix, work string) (string, error) {
+	if prefix == "last" {
+		return lastConversation(ctx, st, work)
+	}
+	return st.Resolve(ctx, prefix)
+}
+
 // lastConversation returns the id of the conversation that began in the directory work and was
 // added to last. It ignores conversations of other directories, even later ones, because the
 // next prompt goes into the conversation.
@@ -220,7 +250,7 @@ func lastConversation(ctx context.Context, st session.Store, work string) (strin
 		return "", err
 	}
 	for _, i := range infos {
-		if i.Turns > 0 && i.Workspace == work {
+		if i.Conversation && i.Workspace == work {
 			return i.ID, nil
 		}
 	}

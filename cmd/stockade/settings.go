@@ -30,6 +30,7 @@ func (a *app) loadConfig(ctx context.Context) error {
 			{Name: "--profile", Key: "profile", Value: a.flags.profile},
 			{Name: "--provider", Key: "model.provider", Value: a.flags.provider},
 			{Name: "--model", Key: "model.name", Value: a.flags.model},
+			{Name: "--auto", Key: "auto", Value: a.flags.auto},
 			{Name: "--max-turns", Key: "max_tool_turns", Value: a.flags.maxTurns},
 		},
 		Administrator: adminPolicyPlace(), AccountHome: accountHome,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 	"github.com/stockade-dev/stockade/host/door"
@@ -38,7 +39,10 @@ type app struct {
 	// signals receives the signals to the program. On a redrawn terminal, a key for stopping is
 	// sent as a signal if a turn does not stop after the first such key.
 	signals chan<- os.Signal
-	ui      *tui.UI // the redrawn terminal; nil: there is none
+	ui      *tui.UI      // the redrawn terminal; nil: there is none
+	onTTY   prompt.Asker // asks on the controlling terminal; nil: it is not open
+	// session is the session of the conversation, for other goroutines; nil: none is open.
+	session atomic.Pointer[door.Session]
 
 	redactor     *redact.Redactor // removes secrets from everything that leaves the process
 	secrets      *secret.Vault
@@ -48,10 +52,12 @@ type app struct {
 	compilingForReview atomic.Bool
 	rescanSystem       bool // files of the administrator's folder that were refused are reviewed again
 
-	screen   terminal.Screen
-	denyAll  denyAll
-	openDoor *door.Door
-	closers  []func() error
+	screen  terminal.Screen
+	denyAll denyAll
+	// unattended is set in a run with auto: a question that is still asked is answered no.
+	unattended bool
+	openDoor   *door.Door
+	closers    []func() error
 }
 
 type globalFlags struct {
@@ -76,6 +82,7 @@ type globalFlags struct {
 	provider string
 	model    string
 	maxTurns string
+	auto     string
 }
 
 // open finds the workspace and reads the configuration.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stockade-dev/stockade/guests/internal/gitignore"
+	"github.com/stockade-dev/stockade/host/git/ignore"
 )
 
 // attributes holds the attributes of a path that matter here, see gitattributes(5). A program
@@ -21,7 +21,7 @@ type attributes struct {
 
 // attributeRule is a line of an attributes file.
 type attributeRule struct {
-	pattern  gitignore.Pattern
+	pattern  ignore.Pattern
 	settings []string // such as -text or eol=lf
 }
 
@@ -149,7 +149,7 @@ func parseAttributes(text []byte) (rules []attributeRule) {
 		if len(fields) < 2 || strings.HasPrefix(fields[0], "#") || strings.HasPrefix(fields[0], `"`) || strings.HasPrefix(fields[0], "[attr]") || strings.HasPrefix(fields[0], "!") {
 			continue
 		}
-		if p, ok := gitignore.ParseLine(fields[0]); ok {
+		if p, ok := ignore.ParseLine(fields[0]); ok {
 			rules = append(rules, attributeRule{p, fields[1:]})
 		}
 	}

@@ -242,6 +242,7 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		req.Tools = t.a.opts.Tools.Definitions()
 	}
 	assembler := llm.Assembler{Provider: t.a.opts.Provider}
+	arriving := writing{}
 	restarts := 0
 	for delta, err := range t.a.opts.Model.Stream(ctx, req) {
 		if delta.Restart != nil {
@@ -263,11 +264,15 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 				t.fallback, restart.Profile = r.Alternative, r.Alternative.Profile
 			}
 			t.show(session.TypeRestart, restart)
+			clear(arriving)
 		}
 		if delta.Reasoning != "" {
 			t.show(session.TypeReasoning, session.Reasoning{Bytes: len(delta.Reasoning)})
 		}
 		t.preload(delta.Calls)
+		for _, c := range arriving.add(delta.Calls) {
+			t.show(session.TypeWriting, c)
+		}
 		if delta.Text != "" {
 			t.show(session.TypeDelta, session.Delta{Text: delta.Text})
 		}

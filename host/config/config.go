@@ -33,6 +33,7 @@ type Config struct {
 	SessionStore        int           // limit on the bytes that all tools store in a session; default 1048576
 	HistoryCharBudget   int           // limit on the characters of the conversation that are sent; default 400000
 	RequireConfirmation bool          // every call is asked about, even a safe one; default false
+	Auto                bool          // plain changes are made without a question; default false
 	SystemPrompt        string        // text added to the system prompt; default none
 	AgentsMD            bool          // send AGENTS.md, or else CLAUDE.md, to the model; default true
 

@@ -35,6 +35,7 @@ var samples = []sample{
 	{"session_store", "16_384", "16384", func(c *Config) { c.SessionStore = 16384 }},
 	{"history_char_budget", "1000", "1000", func(c *Config) { c.HistoryCharBudget = 1000 }},
 	{"require_confirmation", "true", "true", func(c *Config) { c.RequireConfirmation = true }},
+	{"auto", "true", "true", func(c *Config) { c.Auto = true }},
 	{"system_prompt", `"Be brief.\nBe kind."`, "Be brief.\nBe kind.", func(c *Config) { c.SystemPrompt = "Be brief.\nBe kind." }},
 	{"agents_md", "false", "false", func(c *Config) { c.AgentsMD = false }},
 	{"mounts", `["/data:ro", "~/notes", "~"]`, "/data:ro,~/notes,~", func(c *Config) {
@@ -222,7 +223,7 @@ func TestClassesAreAsDocumented(t *testing.T) {
 		preference: {"model.name", "model.context_tokens", "model.reasoning", "model.input_price", "model.output_price", "ui.plain"},
 		switchOff:  {"agents_md", "tools.fs", "tools.exec", "tools.web", "tools.store"},
 		addOnly:    {"tools.off"},
-		userOnly:   {"tools.system_info", "bash.caches", "bash.min_tier", "bash.changes", "bash.ask", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
+		userOnly:   {"auto", "tools.system_info", "bash.caches", "bash.min_tier", "bash.changes", "bash.ask", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
 		switchOn:   {"require_confirmation"},
 		limit: {"max_tool_turns", "max_tool_calls_per_turn", "repeated_calls", "max_output_size", "tool_timeout", "tool_memory",
 			"tool_memory_total", "tool_fuel", "tool_fuel_total", "session_fuel", "tool_store", "session_store",

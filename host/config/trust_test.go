@@ -38,6 +38,7 @@ var decided = map[string]struct{ may, value string }{
 	"session_store":           {"own", "a number"},
 	"history_char_budget":     {"own", "a number"},
 	"require_confirmation":    {"own", "a switch"},
+	"auto":                    {"never", "a switch"},
 	"system_prompt":           {"trust", "text for the model"},
 	"agents_md":               {"own", "a switch"},
 	"mounts":                  {"trust", "directories that are shown"},

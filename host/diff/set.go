@@ -42,9 +42,10 @@ type source struct {
 // Care is the reason why a person must not overlook a change. Higher values are shown first.
 type Care uint8
 
-// The cares. [New] gets three of them from its callback, and finds the others.
+// The cares. [New] gets four of them from its callback, and finds the others.
 const (
 	CarePlain      Care = iota // there is no reason
+	CareIgnored                // git ignores the file: it is only counted
 	CareMoved                  // the file comes from another directory
 	CareExposed                // it becomes writable by anybody, or the file runs as another user or group
 	CareExecutable             // the file becomes executable
@@ -147,9 +148,9 @@ func (s *Set) Close() {
 }
 
 // New groups changes for people. Paths below dir are shown relative to dir. care returns
-// [CareSpecial], [CareRunByGit] or else [CarePlain] for a change; it may be nil. dirs are the
-// results of [git.Check] for the changes. New stops reading soon after the end of ctx; methods
-// can read contents until [Set.Close].
+// [CareSpecial], [CareRunByGit], [CareIgnored] or else [CarePlain] for a change; it may be nil.
+// dirs are the results of [git.Check] for the changes. New stops reading soon after the end of
+// ctx; methods can read contents until [Set.Close].
 func New(ctx context.Context, changes []tool.Change, dir string, care func(tool.Change) Care, dirs ...*git.Dir) *Set {
 	s := group(ctx, changes, dir, care, dirs...)
 	s.readContents(ctx)
@@ -173,7 +174,7 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 	slices.SortStableFunc(others, func(a, b tool.Change) int { return strings.Compare(key(a), key(b)) })
 	s.all = slices.Concat(others, described, held)
 	s.Changes = s.all[:len(others)+len(described)]
-	s.Entries = grouped(others, care)
+	s.Entries = s.joinIgnored(grouped(others, care))
 	for i := range held {
 		s.Entries = append(s.Entries, s.single(len(s.Changes)+i))
 	}
@@ -215,6 +216,8 @@ func careOf(c tool.Change, care func(tool.Change) Care) Care {
 		was = c.Before.Mode
 	}
 	switch {
+	case known == CareIgnored:
+		return known
 	case c.Kind == tool.Removed || c.Kind == tool.DirectoryRemoved:
 		return CareRemoved
 	case known != CarePlain:
@@ -237,6 +240,22 @@ func movedFrom(c tool.Change) string {
 		return dir
 	}
 	return ""
+}
+
+// joinIgnored joins the entries of files that git ignores into one, which counts them.
+func (s *Set) joinIgnored(entries []Entry) []Entry {
+	var ignored, others []Entry
+	for _, e := range entries {
+		if e.Care == CareIgnored {
+			ignored = append(ignored, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	if len(ignored) > 0 {
+		others = append(others, s.several(ignored))
+	}
+	return others
 }
 
 // minGroup is the lowest number of files of a directory that become one entry. With at least
@@ -381,7 +400,7 @@ func (s *Set) several(entries []Entry) Entry {
 		}
 		out.Files, out.Dirs, out.Bytes = out.Files+e.Files, out.Dirs+e.Dirs, out.Bytes+e.Bytes
 		out.Members = append(out.Members, e.Members...)
-		if e.Form == FormTree {
+		if e.Form == FormTree || e.Care == CareIgnored && e.Dirs > 0 {
 			dirs[e.Change.Path] += len(e.Members)
 		} else {
 			dirs[filepath.Dir(e.Change.Path)] += len(e.Members)
@@ -455,7 +474,8 @@ func upTo(path string, from, names int) string {
 const largeBytes = 8 << 10
 
 // Order returns the indexes, for [Set.At], of the changes of all entries in the order of
-// display: the highest care first, and within one care large contents last.
+// display: the highest care first, and within one care large contents last. Files that git
+// ignores are left out.
 func (s *Set) Order() (order []int) {
 	type key struct {
 		care Care
@@ -463,6 +483,9 @@ func (s *Set) Order() (order []int) {
 	}
 	keys := make([]key, len(s.all))
 	for _, e := range s.Entries {
+		if e.Care == CareIgnored {
+			continue
+		}
 		order = append(order, e.Members...)
 		for _, i := range e.Members {
 			keys[i] = key{e.Care, max(SizeOf(s.At(i)), largeBytes)}

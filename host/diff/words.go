@@ -207,6 +207,7 @@ func (s *Set) Headline(i int) string { return s.words(s.single(i)) }
 // cares holds the words for one and for several changes of a care, except for CareRemoved.
 var cares = map[Care][2]string{
 	CarePlain:      {"other change", "other changes"},
+	CareIgnored:    {"change that git ignores", "changes that git ignores"},
 	CareMoved:      {"file moved to another directory", "files moved to another directory"},
 	CareExposed:    {"change by which anybody may write, or a file runs as somebody else", "changes by which anybody may write, or a file runs as somebody else"},
 	CareExecutable: {"executable", "executables"},

@@ -69,6 +69,9 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	decision := p.d.opts.Policy.Decide(p.call, entry, facts)
 	p.blindWriteWarning = p.warnOfBlindWrite(entry, facts.Files)
 	exec, full := entry.Capabilities.Exec != "", p.d.rehearsedRuns.whyFull(p.call)
+	if p.d.opts.Policy.Freedom().Mode() == policy.ModeAuto {
+		full = ""
+	}
 	var grant policy.Grant
 	switch {
 	case decision.Effect() != policy.Ask:
@@ -145,6 +148,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 			return tool.Result{}, err
 		}
 		p.sideEffects.hashes = hashChanges(p.call, made.Files)
+		p.noteMade(made.Files)
 	}
 	if p.sideEffects.ranProcess = entry.Capabilities.Exec != ""; p.sideEffects.ranProcess && staged == nil {
 		// The process may have changed anything, but the same command changes it only once.

@@ -18,12 +18,14 @@ func TestCommandsRunAheadWithinBounds(t *testing.T) {
 		takes time.Duration
 		calls int
 		turn  func(i int) int
+		auto  bool
 		first int // the call that is asked about before it runs, from 1 on; 0: none
 	}{
 		"many":              {opts: staged, calls: maxRehearsedRuns + 1, first: maxRehearsedRuns + 1},
 		"long ones":         {opts: staged, takes: maxRehearsedTime / 4, calls: 5, first: 5},
 		"in other turns":    {opts: staged, takes: maxRehearsedTime / 4, calls: 5, turn: func(i int) int { return 1 + i/4 }},
 		"of a person":       {opts: staged, takes: maxRehearsedTime, calls: 3, turn: func(int) int { return 0 }},
+		"many, with auto":   {opts: staged, calls: maxRehearsedRuns + 1, auto: true},
 		"nothing is staged": {opts: policy.Options{Tier: staged.Tier}, calls: 1, first: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,6 +35,9 @@ func TestCommandsRunAheadWithinBounds(t *testing.T) {
 				r := tool.Result{Output: tool.Text("done")}
 				r.Usage.Duration = c.takes
 				return r, nil
+			}
+			if c.auto {
+				w.options.Policy.Freedom().Open("/work", policy.Provenance{})
 			}
 			d := New(w.options)
 			asked, i := 0, 0

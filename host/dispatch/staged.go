@@ -191,6 +191,18 @@ func (p *pending) commit(ctx context.Context, grant policy.Grant, staged policy.
 	return &refusal{p.uncommittedResult(ctx, grant, err)}
 }
 
+// noteMade tells the freedom of the chat which files the call has made. What an undo puts back
+// may be the person's.
+func (p *pending) noteMade(files []session.Change) {
+	for _, f := range files {
+		sum := ""
+		if f.After != nil && p.hostTool == nil {
+			sum = f.After.SHA256
+		}
+		p.d.opts.Policy.Freedom().Note(f.Kind, f.Path, f.From, sum)
+	}
+}
+
 const notKept = "nothing of what the call changed is kept, unless the error names what is left behind"
 
 // uncommittedResult returns the result of a call whose changes were not made because of err.

@@ -242,7 +242,7 @@ func resumableEvents(events iter.Seq2[session.Event, error]) iter.Seq2[session.E
 // begin prepares the first event of a new session, which is recorded with the first call or
 // turn.
 func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) error {
-	body := session.Started{Program: program, Workspace: opts.Workspace, Mounts: []string{}, Tools: opts.Catalog.Names(), UIDMap: jail.UserNamespace()}
+	body := session.Started{Program: program, Workspace: opts.Workspace, Mounts: []string{}, Tools: opts.Catalog.Names(), UIDMap: jail.UserNamespace(), Conversation: s.agent != nil}
 	for _, m := range p.Mounts() {
 		body.Mounts = append(body.Mounts, m.String())
 	}
@@ -324,6 +324,19 @@ func (s *Session) recordToolCall(ctx context.Context, call tool.Call) error {
 	_, err = s.Log.Append(ctx, session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body})
 	return err
 }
+
+// Permissions returns the rules that answer questions in this session, the newest last.
+func (s *Session) Permissions() []policy.Rule {
+	return slices.DeleteFunc(s.policy.Rules(), func(r policy.Rule) bool {
+		return r.Effect != policy.Allow || r.Turn != 0 || r.Project != "" && r.Project != s.workspace
+	})
+}
+
+// Revoke removes the rules that were answered in this session, and sets the mode to ask.
+func (s *Session) Revoke() { s.policy.Revoke() }
+
+// Freedom returns the mode of the chat, and what may be changed without a question.
+func (s *Session) Freedom() *policy.Freedom { return s.policy.Freedom() }
 
 var errNoModel = errors.New("the session has no model")
 

@@ -35,6 +35,7 @@ type Dir struct {
 	LineEndDiffs   int      // number of Matches whose line ends differ in the worktree
 	RemovedFiles   []string // files gone from a branch or the index that were not in the worktree before
 	UntrackedFiles []string // files gone from a commit or the index that stay in the worktree
+	LogsRewritten  bool     // a reflog is gone, or was changed before its end
 	MissingObjects int      // number of objects that existed before the change set and not after it
 	MoreCommits    bool     // there may be more new commits, which were not compared
 	Incomplete     bool     // something besides Unseen and MoreCommits was not examined
@@ -302,6 +303,13 @@ func (d *dir) history(ctx context.Context) {
 		d.found.Dropped, ok = removedMessages(c[before], c[after])
 		d.found.Stashed, ok2 = removedMessages(c[after], c[before])
 		d.found.Incomplete = d.found.Incomplete || !ok || !ok2
+	}
+	for name, c := range d.files.changed {
+		if strings.HasPrefix(name, d.path+"/logs/") && c[before] != nil && !c[before].Mode.IsDir() {
+			was, err := content(c[before], maxLog)
+			is, err2 := content(c[after], maxLog)
+			d.found.LogsRewritten = d.found.LogsRewritten || err != nil || err2 != nil || !bytes.HasPrefix(is, was)
+		}
 	}
 	for _, other := range d.linked {
 		_, other.newOnHead = reach(added, other.resolve(after, other.ref(after, "HEAD")))

@@ -40,6 +40,7 @@ type Ceiling struct {
 	SignedOnly    []Setting // not empty: besides built-in modules, only signed ones run, see mayRun
 	ModulesClosed []Setting // not empty: no module is added, or run by its path
 	Confirm       []Setting // not empty: every call asks, even if a rule allows it; but see Rule.Overrides
+	NoAuto        []Setting // not empty: no answer and no setting lets changes be made without a question
 	AuditExports  []Setting // directories to export each session to; "" asks for the log alone
 }
 
@@ -116,6 +117,7 @@ func Narrow(all ...Ceiling) Ceiling {
 		c.SignedOnly = append(c.SignedOnly, o.SignedOnly...)
 		c.ModulesClosed = append(c.ModulesClosed, o.ModulesClosed...)
 		c.Confirm = append(c.Confirm, o.Confirm...)
+		c.NoAuto = append(c.NoAuto, o.NoAuto...)
 		c.AuditExports = append(c.AuditExports, o.AuditExports...)
 	}
 	c.Rules = sortUnique(c.Rules, Rule.identity)
@@ -125,7 +127,7 @@ func Narrow(all ...Ceiling) Ceiling {
 	for _, lists := range []*[]List{&c.Directories, &c.Hosts, &c.Providers, &c.BaseURLs, &c.Registries} {
 		*lists = sortUnique(*lists, func(l List) string { return lengthPrefixed("", l.Values) + lengthPrefixed(l.From.String()) })
 	}
-	for _, lines := range []*[]Setting{&c.Hidden, &c.DisabledCapabilities, &c.DisabledNames, &c.AskFirst, &c.SignedOnly, &c.ModulesClosed, &c.Confirm, &c.AuditExports} {
+	for _, lines := range []*[]Setting{&c.Hidden, &c.DisabledCapabilities, &c.DisabledNames, &c.AskFirst, &c.SignedOnly, &c.ModulesClosed, &c.Confirm, &c.NoAuto, &c.AuditExports} {
 		*lines = sortUnique(*lines, func(l Setting) string { return lengthPrefixed(l.Value) + lengthPrefixed(l.From.String()) })
 	}
 	return c
@@ -152,7 +154,7 @@ func sortUnique[T any](values []T, identity func(T) string) []T {
 
 // identity returns a text that differs for different rules. Binding.Texts does not count.
 func (r Rule) identity() string {
-	out := lengthPrefixed(r.Tool, r.Except, each(r.Where, match.Condition.String), r.Reads, r.Overrides) + lengthPrefixed(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Binding.Module, r.Binding.ABI,
+	out := lengthPrefixed(r.Tool, r.Except, each(r.Where, match.Condition.String), r.Reads, r.Overrides, r.FirstWords) + lengthPrefixed(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Binding.Module, r.Binding.ABI,
 		r.Binding.Description, r.Binding.Schema, r.Binding.Capabilities, string(r.Changes), r.Below, r.HistoryDir, r.OpensHost})
 	out += fmt.Sprintf("%d %d %d %d ", r.Effect, r.AfterCalls, r.Turn, len(r.Callers))
 	for _, risk := range r.Risks {

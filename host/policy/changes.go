@@ -56,6 +56,9 @@ func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 		return
 	}
 	d.changes = cmp.Or(chosen.under(p.ceiling.Changes), p.changes)
+	if d.planned() {
+		d.changes = ChangesNone
+	}
 	switch {
 	case d.execNetwork:
 		d.askFirstReason = "it reaches the network"

@@ -242,3 +242,51 @@ func TestWhatOfCachesAProcessShares(t *testing.T) {
 		}
 	}
 }
+
+// An answer for the session covers commands with the same first words, for changes in one
+// directory.
+func TestAnAnswerForTheFirstWords(t *testing.T) {
+	within := []tool.Change{changed(tool.Modified, "/work/src/a.go", 0o644)}
+	p := New(staging())
+	decide := func(text string, changes []tool.Change) Decision {
+		d, _ := p.Decide(call("bash", `{"command":`+quoteJSON(text)+`}`), entry(t, "bash", execs), Facts{}).DecideChanges(changes)
+		return d
+	}
+	for _, text := range []string{"go test -exec ./evil ./...", "sh -c 'go test'", "go test ./... && touch src/b", "make test"} {
+		if r, err := decide(text, within).RuleFor(ScopeSession); err == nil {
+			t.Errorf("%s: an answer would be %q", text, r)
+		}
+	}
+	asked := decide("go test ./a", within)
+	r, err := asked.RuleFor(ScopeSession)
+	if q := asked.Question(); err != nil || !q.CoversLikeCommands || !strings.Contains(q.Rules[ScopeSession], `begins with "go test", if it changes nothing but what is in /work/src, until this program ends`) {
+		t.Fatalf("it says %q, %v", q.Rules[ScopeSession], err)
+	}
+	p.Add(r)
+	moved := changed(tool.Renamed, "/work/src/b.go", 0o644)
+	moved.From = "/work/a.go"
+	for _, c := range []struct {
+		command string
+		changes []tool.Change
+		want    Effect
+	}{
+		{"go test ./b -v", within, Allow},
+		{"go build ./a", within, Ask},
+		{"go test -exec ./evil ./a", within, Ask},
+		{"go test ./a; touch src/a.go", within, Ask},
+		{"go test $(touch x)", within, Ask},
+		{"/work/go test ./a", within, Ask},
+		{"go test ./a", []tool.Change{changed(tool.Created, "/work/other", 0o644)}, Ask},
+		{"go test ./a", []tool.Change{changed(tool.Created, "/work/src2/other", 0o644)}, Ask},
+		{"go test ./a", []tool.Change{moved}, Ask},
+		{"go test ./a", []tool.Change{changed(tool.Created, "/work/src/.envrc", 0o644)}, Ask},
+	} {
+		if d := decide(c.command, c.changes); d.Effect() != c.want {
+			t.Errorf("%s: %s, %s", c.command, d.Effect(), d.Reason())
+		}
+	}
+	// Before its changes are known, the command asks.
+	if d := p.Decide(call("bash", `{"command":"go test ./a"}`), entry(t, "bash", execs), Facts{}); d.Effect() != Ask {
+		t.Errorf("it runs as allowed: %s", d.Reason())
+	}
+}

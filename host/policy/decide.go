@@ -41,6 +41,11 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 		d.also = bounds[1:]
 		return d
 	}
+	if why := d.forbiddenByPlan(p.tier); why != "" {
+		d.setOutcome(Deny, byDefault(PlanRule), why)
+		d.hint = tool.Advise("the person is planning with you: say what you would change, and they decide when to begin")
+		return d
+	}
 	d.opensHost = p.hostToAsk(&d, args)
 	p.applyRules(&d, args, least)
 	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && least == Ask {

@@ -63,6 +63,11 @@ type Decision struct {
 	uncountedRules    []Rule      // rules that allow the call but do not count, see [Rule.whyNeverCounts]
 	also              []Decider   // other rules and bounds with the same effect; nil for Allow
 
+	freeDir     string // directory that the answer [ScopeFree] opens; empty: that answer is not offered
+	freeRemoves int    // files that the changes remove, if freeDir is set
+
+	ignored map[string]string // topmost path that git ignores, by the path of a change that is in it
+
 	opensHost string // host that no rule opens and that a yes opens; empty: none
 
 	diff *diff.Set // changes as shown to a person; nil: not known yet
@@ -229,6 +234,11 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 			source = SourceSession
 		}
 		return Rule{Effect: Allow, Tool: d.entry.Name, Below: d.changedDir, Binding: bind(d.entry), Source: source}, nil
+	}
+	if scope == ScopeSession && d.changedDir != "" {
+		if first := d.firstWords(d.args()); first != nil {
+			return Rule{Effect: Allow, Tool: d.entry.Name, FirstWords: first, Below: d.changedDir, Binding: bind(d.entry), Source: SourceSession}, nil
+		}
 	}
 	words, err := d.rememberable()
 	if err != nil {

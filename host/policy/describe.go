@@ -79,6 +79,9 @@ func (l Layer) Describe() []Statement {
 	for _, l := range c.AskFirst {
 		say(l.From, "a command that has to be asked about is asked about before it runs")
 	}
+	for _, l := range c.NoAuto {
+		say(l.From, "changes are never made without a question that would be asked")
+	}
 	for _, l := range c.AuditExports {
 		say(l.From, "every session is exported to %q", l.Value)
 	}

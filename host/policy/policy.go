@@ -74,6 +74,7 @@ type Policy struct {
 	whyNotStaged  func([]Mount) string
 	bindings      sync.Map // *tool.Entry to Binding
 	accessOfEntry sync.Map // *tool.Entry to *access
+	freedom       *Freedom
 
 	mu           sync.RWMutex
 	rules        []Rule
@@ -98,6 +99,7 @@ func New(opts Options) *Policy {
 		askFirst:     opts.AskFirst || len(ceiling.AskFirst) > 0,
 		whyNotStaged: func([]Mount) string { return "nothing here keeps changes apart" },
 		index:        match.NewIndex(),
+		freedom:      new(Freedom),
 	}
 	if opts.Tier != nil {
 		p.tier = sync.OnceValue(opts.Tier)
@@ -130,6 +132,9 @@ func (p *Policy) Limits() Limits { return p.limits }
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, access: p.accessOf(entry), work: match.NewWork(), risk: RiskOf(entry)}
 	if len(p.applyCeiling(&d, p.likelyTier)) > 0 {
+		return true
+	}
+	if d.forbiddenByPlan(p.likelyTier) != "" {
 		return true
 	}
 	if !isThirdParty(entry) && d.reachesNetwork() && d.access.network.Closed() && !p.hasHostToAsk(&d) { // a third-party tool may work without the network, too
@@ -166,6 +171,24 @@ func (p *Policy) Add(r Rule) {
 		p.index.Add(len(p.rules), r.Tool, r.Where)
 	}
 	p.rules = append(p.rules, r)
+}
+
+// Freedom returns the freedom of the chat.
+func (p *Policy) Freedom() *Freedom { return p.freedom }
+
+// Revoke removes the rules that allow and were answered in this session, and sets ModeAsk. A call
+// that has been decided about goes on.
+func (p *Policy) Revoke() {
+	p.freedom.SetMode(ModeAsk, "")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := Policy{index: match.NewIndex()}
+	for _, r := range p.rules {
+		if r.Effect != Allow || r.Source != SourceSession {
+			kept.Add(r)
+		}
+	}
+	p.rules, p.historyRules, p.index = kept.rules, kept.historyRules, kept.index
 }
 
 // holds reports whether the tool is still as it was when the binding was made. A binding

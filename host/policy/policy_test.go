@@ -918,3 +918,28 @@ func BenchmarkDecide(b *testing.B) {
 		})
 	}
 }
+
+func TestARevokedRuleAllowsNoMore(t *testing.T) {
+	p := New(Options{Mounts: inWork, CanAsk: true, Tier: inTier(TierConfined), Rules: []Rule{
+		deny(rule(t, "file_write(path=no)", SourceSession)), rule(t, "file_write", SourceSession), rule(t, "bash(command=true)", SourceFlag), {Effect: Deny, Tool: "bash", HistoryDir: "/work", Source: SourceFlag},
+	}})
+	decide := func(name, args string, caps tool.Capabilities) Effect {
+		return p.Decide(call(name, args), entry(t, name, caps), Facts{}).AssumeChanges().Effect()
+	}
+	for _, revoked := range []bool{false, true} {
+		want := map[bool]Effect{false: Allow, true: Ask}[revoked]
+		if got := decide("file_write", `{"path":"a"}`, writes); got != want {
+			t.Errorf("revoked %t: got %s", revoked, got)
+		}
+		if got := decide("file_write", `{"path":"no"}`, writes); got != Deny {
+			t.Errorf("revoked %t, a rule that denies: got %s", revoked, got)
+		}
+		if got := decide("bash", `{"command":"true"}`, execs); got != Allow {
+			t.Errorf("revoked %t, another rule: got %s", revoked, got)
+		}
+		if got := p.history(entry(t, "bash", execs), "/work/r"); got != Deny {
+			t.Errorf("revoked %t, a rule about histories: got %s", revoked, got)
+		}
+		p.Revoke()
+	}
+}

@@ -81,4 +81,8 @@ const (
 	// changes.
 	ScopeBelow     Scope = "below"      // until this program ends
 	ScopeKeepBelow Scope = "keep below" // remembered like ScopeAlways
+
+	// For plain changes below the working directory by all built-in tools, until the chat ends:
+	// see [Freedom].
+	ScopeFree Scope = "free"
 )

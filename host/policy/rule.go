@@ -76,6 +76,10 @@ type Rule struct {
 	// working directory of the call. The changes are known only after a call has run on a
 	// stage, so the rule does not count before. Empty: the rule is not narrowed.
 	Below string
+	// FirstWords narrows a rule with Below to commands with these first words, see
+	// [command.FirstWords]. Only answers in this session have it, and [ParseRule] does not read
+	// it. Nil: the rule is not narrowed.
+	FirstWords []string
 	// HistoryDir makes the rule one about histories: it decides whether commands of the tool
 	// may read histories that seem to hold secrets, of the repositories in this directory. It
 	// is absolute, or relative to the workspace. Empty: the rule is about calls.
@@ -117,6 +121,9 @@ func (r Rule) String() string {
 	}
 	if r.Changes != "" {
 		text += changesClause + string(r.Changes)
+	}
+	if len(r.FirstWords) > 0 {
+		text += " beginning " + strings.Join(r.FirstWords, " ")
 	}
 	if r.Below != "" {
 		text += belowClause + r.Below
@@ -303,6 +310,9 @@ func (r Rule) InWords() string {
 	for i, c := range r.Where {
 		fmt.Fprintf(&b, "%s %s", map[bool]string{true: " where", false: " and"}[i == 0], c.InWords())
 	}
+	if len(r.FirstWords) > 0 {
+		fmt.Fprintf(&b, " that begins with %q", strings.Join(r.FirstWords, " "))
+	}
 	if r.Effect == Allow && r.Secrets != "" {
 		fmt.Fprintf(&b, ", with the secrets %s and no others", r.Secrets)
 	}
@@ -396,6 +406,9 @@ func (r *Rule) matchesConditions(d *Decision, args *match.Arguments) match.Truth
 	if r.Effect == Allow && !r.allowsSecrets(e.Capabilities.Secrets) {
 		return match.No
 	}
+	if len(r.FirstWords) > 0 && !slices.Equal(r.FirstWords, d.firstWords(args)) {
+		return match.No
+	}
 	out := match.Yes
 	for i := range r.Where {
 		if out = min(out, r.Where[i].Holds(args, r.Effect == Allow)); out == match.No {
@@ -403,6 +416,20 @@ func (r *Rule) matchesConditions(d *Decision, args *match.Arguments) match.Truth
 		}
 	}
 	return out
+}
+
+// firstWords returns the first words of the command of the call, see [command.FirstWords]. Nil:
+// it has none, or is more than one program and its literal arguments.
+func (d *Decision) firstWords(args *match.Arguments) []string {
+	text, _ := args.Text(d.entry.Capabilities.Exec)
+	line := command.Parse(text)
+	if d.entry.Capabilities.Exec == "" || !line.Literal {
+		return nil
+	}
+	if first, ok := command.FirstWords(line.Commands[0]); ok {
+		return first
+	}
+	return nil
 }
 
 // isExactFlag reports whether the rule comes from a flag of this run and has the literal

@@ -168,7 +168,12 @@ func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Deci
 // the call and its changes cannot all be shown: the person who made the rule agreed only to
 // changes that are shown.
 func (d Decision) DecideShownChanges(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
+	asked := d
 	d, differs = d.DecideChanges(changes, dirs...)
+	if d.effect == Ask {
+		free := asked.decideWithoutIgnored(ctx, d, changes, dirs)
+		return free, differs || free.effect == Allow
+	}
 	if d.effect != Allow || d.flagAllowsCall || d.by.Source != SourceSession && d.by.Source != SourceUser || len(changes) == 0 {
 		return d, differs
 	}
@@ -190,6 +195,8 @@ func (d Decision) WithDiff(ctx context.Context, changes []tool.Change, dirs ...*
 		name := paths.Guest(c.Path)
 		_, inside := inGit(name)
 		switch {
+		case d.ignored[c.Path] != "":
+			return diff.CareIgnored
 		case !special[name] && !(c.From != "" && special[paths.Guest(c.From)]):
 			return diff.CarePlain
 		case inside || c.InRepository:
@@ -203,16 +210,25 @@ func (d Decision) WithDiff(ctx context.Context, changes []tool.Change, dirs ...*
 // leavesMounts reports whether the change makes a symbolic link that leads, or could lead, out
 // of all mounts. target is the target of the link; empty: the change makes no link.
 func leavesMounts(s *access, c tool.Change) (target string, out bool) {
-	if c.After == nil || c.After.Target == "" {
+	name, sure := leadsTo(c)
+	if name == "" {
 		return "", false
 	}
-	_, seen := s.sees(paths.Absolute(c.After.Target, filepath.Dir(c.Path)))
-	// ".." after a name that is itself a link leads elsewhere than the text suggests.
+	_, seen := s.sees(name)
+	return c.After.Target, !seen || !sure
+}
+
+// leadsTo returns the path to which a symbolic link leads that the change makes; empty: it makes
+// none. sure is false if ".." comes after a name, which may itself be a link and lead elsewhere.
+func leadsTo(c tool.Change) (name string, sure bool) {
+	if c.After == nil || c.After.Target == "" {
+		return "", true
+	}
 	up := c.After.Target
 	for strings.HasPrefix(up, "../") {
 		up = strings.TrimLeft(up[len("../"):], "/")
 	}
-	return c.After.Target, !seen || up != ".." && slices.Contains(strings.Split(up, "/"), "..")
+	return paths.Absolute(c.After.Target, filepath.Dir(c.Path)), up == ".." || !slices.Contains(strings.Split(up, "/"), "..")
 }
 
 // AssumeChanges returns the decision as if the call changed every file that it names and may

@@ -19,6 +19,18 @@ type Started struct {
 	// UIDMap is the map of user IDs if the program runs in a user namespace, else empty. In a
 	// namespace, the administrator's policy may differ from that of the machine.
 	UIDMap string `json:"uid_map,omitempty"`
+	// Conversation is set if the session was opened with a model, as by a chat, even if nothing was
+	// asked yet. Versions before 2026-12 have not recorded it.
+	Conversation bool `json:"conversation,omitempty"`
+}
+
+// Forked is the body of session.forked. The events behind it, as many as Events says, are copies
+// of those of another session. They have happened there, and count there.
+type Forked struct {
+	From   string `json:"from"`   // ID of the other session
+	Turn   int    `json:"turn"`   // number of its newest turn that was copied
+	Events int    `json:"events"` // number of copied events
+	Head   string `json:"head"`   // Hash of the newest event that was copied, in hexadecimal
 }
 
 // TurnStarted is the body of turn.started.
@@ -234,6 +246,15 @@ type Delta struct {
 // Reasoning is the body of delta.reasoning, which is not stored. The message has the reasoning.
 type Reasoning struct {
 	Bytes int `json:"bytes"` // bytes of reasoning since the previous such event
+}
+
+// CallWriting is the body of delta.call, which is not stored: a call whose arguments are arriving. It
+// may never be made.
+type CallWriting struct {
+	Number  int    `json:"number"`            // number of the call in the reply, from 1, in the order of arrival
+	Tool    string `json:"tool"`              // name of the tool, as the model writes it
+	Subject string `json:"subject,omitempty"` // its path, command, URL or pattern; empty: not there yet
+	Bytes   int    `json:"bytes"`             // bytes of the arguments so far
 }
 
 // Restart is the body of delta.restart, which is not stored: a failed request is sent again.

@@ -20,6 +20,7 @@ type Type string
 // The stored types, in the order of a turn.
 const (
 	TypeSessionStarted   Type = "session.started"
+	TypeForked           Type = "session.forked" // copies of another session's events come next
 	TypeTurnStarted      Type = "turn.started"
 	TypeMessage          Type = "message"       // a canonical message, except calls and results of tools
 	TypeToolCall         Type = "tool_call"     // a canonical message: a caller asks for a call
@@ -37,6 +38,7 @@ const (
 const (
 	TypeDelta     Type = "delta"           // a piece of the model's answer
 	TypeReasoning Type = "delta.reasoning" // the model is thinking
+	TypeWriting   Type = "delta.call"      // the model is writing a call
 	TypeRestart   Type = "delta.restart"   // the request is sent again, and the pieces of this step are void
 	TypeCallState Type = "call.state"      // a call has entered a state
 	TypeProgress  Type = "progress"        // an operation takes time, such as compiling or waiting

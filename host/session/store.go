@@ -36,6 +36,9 @@ type Info struct {
 	Title     string // first line of the first prompt, at most 80 characters; empty: there is none
 	OpenCalls int    // number of calls that were intended and have no result
 	Workspace string // the session's first directory; empty: not recorded, or its body was deleted
+	// Conversation is set if the session is one with a model, even if it has no turn yet. Of an old
+	// session without turns it is set if there are several calls.
+	Conversation bool
 }
 
 // OpenCall is a call that was intended and has no result.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stockade-dev/stockade/host/git/ignore"
 )
 
 // The examples of gitignore(5) and the corners around them: the file's text,
@@ -60,7 +62,7 @@ func ignored(f *File, path string) bool {
 func TestGitignore(t *testing.T) {
 	for _, tt := range ignoreTests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := &File{dir: "/repo", patterns: parse([]byte(tt.text))}
+			f := &File{dir: "/repo", patterns: ignore.Parse([]byte(tt.text))}
 			for _, path := range tt.ignored {
 				if !ignored(f, path) {
 					t.Errorf("%q does not ignore %q", tt.text, path)
@@ -113,7 +115,7 @@ func TestGitignoreLikeGit(t *testing.T) {
 }
 
 func aboveIgnored(text, name string) bool {
-	f := &File{dir: "/repo", patterns: parse([]byte(text))}
+	f := &File{dir: "/repo", patterns: ignore.Parse([]byte(text))}
 	for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
 		if ignored(f, dir+"/") {
 			return true
@@ -138,7 +140,7 @@ func run(t *testing.T, program, stdin string, args ...string) string {
 }
 
 func TestGitignoreIsNotExponential(t *testing.T) {
-	f := &File{dir: "/", patterns: parse([]byte(strings.Repeat("a*", 200) + "b\n" + strings.Repeat("**/a/", 200) + "b\n"))}
+	f := &File{dir: "/", patterns: ignore.Parse([]byte(strings.Repeat("a*", 200) + "b\n" + strings.Repeat("**/a/", 200) + "b\n"))}
 	if ignored(f, strings.Repeat("a", 2000)) || ignored(f, strings.Repeat("a/", 1000)+"c") {
 		t.Error("matched")
 	}
@@ -155,10 +157,10 @@ func FuzzGitignore(f *testing.F) {
 		if name, _ := strings.CutSuffix(path, "/"); !strings.HasPrefix(filepath.Join("/repo", name), "/repo/") {
 			return // a walk only goes down
 		}
-		file := &File{dir: "/repo", patterns: parse([]byte(text))}
+		file := &File{dir: "/repo", patterns: ignore.Parse([]byte(text))}
 		was := ignored(file, path)
 		// A negation after all else keeps everything.
-		file.patterns = append(file.patterns, parse([]byte("!*\n"))...)
+		file.patterns = append(file.patterns, ignore.Parse([]byte("!*\n"))...)
 		if ignored(file, path) {
 			t.Errorf("%s is ignored although all is allowed", fmt.Sprintf("%q (was %v) by %q", path, was, text))
 		}

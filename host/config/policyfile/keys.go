@@ -45,6 +45,14 @@ var ceilingKeys = []key{
 			}
 		}),
 
+	boolean("auto", true,
+		"When false, no chat and no run makes changes without a question that would be asked: there is no auto, and no answer for all changes below a directory.",
+		func(r *reader, s setting) {
+			if !s.bool() {
+				r.layer.Ceiling.NoAuto = []policy.Setting{{From: s.from}}
+			}
+		}),
+
 	list("files.directories", `"PATH" or "PATH:ro"`, anything, `["/home/*/src", "/usr/share/doc:ro"]`, checkDirectory,
 		"Directories that may be shown to tools, each with all that is in it; * stands for any letters of one name. A workspace or a mount outside is not shown. An empty list permits none. A process that bash starts sees only these and the system's, but with bash.min_tier = 0 it sees all if nothing confines it.",
 		ceilingList(func(c *policy.Ceiling) *[]policy.List { return &c.Directories })),

@@ -64,7 +64,7 @@ func TestEveryKeyChangesTheCeiling(t *testing.T) {
 			continue // they need others
 		}
 		value := map[string]string{
-			"require_confirmation": "true", "modules.unsigned": "false", "modules.add": "false", "bash.min_tier": "1", "tools.NAME.allow": "false",
+			"require_confirmation": "true", "modules.unsigned": "false", "modules.add": "false", "auto": "false", "bash.min_tier": "1", "tools.NAME.allow": "false",
 		}[k.Name]
 		if value == "" {
 			value = k.Example

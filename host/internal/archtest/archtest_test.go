@@ -53,8 +53,9 @@ var table = map[string][]string{
 	"host/redact":               {"host/shellword"},
 	"host/secret":               {"host/internal/private", "host/services", "host/redact", "host/tool"},
 	"host/rootedfs":             {},
-	"host/git":                  {"host/rootedfs", "host/git/format", "host/policy/gitconfig", "host/tool"},
+	"host/git":                  {"host/rootedfs", "host/git/format", "host/git/ignore", "host/policy/gitconfig", "host/tool"},
 	"host/git/format":           {},
+	"host/git/ignore":           {},
 	"host/instructions":         {"host/rootedfs", "host/visible"},
 	"host/stage":                {"host/git", "host/rootedfs", "host/policy", "host/policy/paths", "host/tool"},
 	"host/llm/google":           {"host/llm", "host/llm/provider", "host/tool"},
@@ -263,9 +264,11 @@ func under(path, tree string) bool { return path == tree || strings.HasPrefix(pa
 
 // hostInGuests lists the packages of the host that guests may import. There is one list
 // of paths that look like secrets, because no file system of the host can refuse a file
-// that was committed under such a name. The formats of git are read by the host, too.
+// that was committed under such a name. The formats and the patterns of git are read by the host, too.
 var hostInGuests = []string{
 	"guests/git " + module + "host/policy/paths",
+	"guests/git " + module + "host/git/ignore",
+	"guests/internal/gitignore " + module + "host/git/ignore",
 	"guests/git/repo " + module + "host/git/format",
 }
 

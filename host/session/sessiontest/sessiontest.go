@@ -499,7 +499,7 @@ func sessions(t *testing.T, store session.Store) {
 	events := Append(t, store,
 		draft("old", session.TypeSessionStarted, "", `{}`),
 		draft("old", session.TypeTurnStarted, "", `{"prompt":"first prompt"}`),
-		draft("new", session.TypeSessionStarted, "", `{"workspace":"/src"}`),
+		draft("new", session.TypeSessionStarted, "", `{"workspace":"/src","conversation":true}`),
 		draft("old", session.TypeToolCall, "c1", `{}`),
 		draft("old", session.TypeToolCall, "c2", `{}`),
 		draft("old", session.TypeCallIntended, "c1", `{}`),
@@ -512,9 +512,9 @@ func sessions(t *testing.T, store session.Store) {
 	}
 	at := func(seq int) session.Header { return events[seq-1].Header }
 	want := []session.Info{
-		{ID: "new", Started: at(3).Time, Last: at(9).Time, Events: 2, Workspace: "/src"},
-		{ID: "gone", Started: at(8).Time, Last: at(8).Time, Events: 1, Turns: 1},
-		{ID: "old", Started: at(1).Time, Last: at(7).Time, Events: 6, Turns: 2, Calls: 2, OpenCalls: 1, Title: "first prompt"},
+		{ID: "new", Started: at(3).Time, Last: at(9).Time, Events: 2, Workspace: "/src", Conversation: true},
+		{ID: "gone", Started: at(8).Time, Last: at(8).Time, Events: 1, Turns: 1, Conversation: true},
+		{ID: "old", Started: at(1).Time, Last: at(7).Time, Events: 6, Turns: 2, Calls: 2, OpenCalls: 1, Title: "first prompt", Conversation: true},
 	}
 	infos, err := store.Sessions(t.Context())
 	if err != nil {

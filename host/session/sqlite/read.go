@@ -245,6 +245,7 @@ func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) 
 		if json.Unmarshal(first, &began) == nil {
 			info.Workspace = began.Workspace
 		}
+		info.Conversation = began.Conversation || info.Turns > 0 || info.Calls > 1
 		infos = append(infos, info)
 		return nil
 	})

@@ -134,7 +134,7 @@ func (s *Store) Close() error {
 // unchanged or is too large.
 func check(d session.Draft) error {
 	switch d.Type {
-	case session.TypeDelta, session.TypeReasoning, session.TypeRestart, session.TypeCallState, session.TypeProgress, session.TypeQuestion:
+	case session.TypeDelta, session.TypeReasoning, session.TypeWriting, session.TypeRestart, session.TypeCallState, session.TypeProgress, session.TypeQuestion:
 		return fmt.Errorf("type %q is never stored", d.Type)
 	case "":
 		return errors.New("type is empty")

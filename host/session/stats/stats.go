@@ -90,6 +90,7 @@ type Counter struct {
 	tools  map[string]*Calls
 	models map[[2]string]*ModelUse
 
+	copied  int             // number of the next events that are copies of another session's
 	counted bool            // an event of the current session was counted
 	turn    turn            // the current turn
 	open    map[string]call // calls without a result, by id
@@ -112,10 +113,19 @@ type call struct {
 const maxOpen = 1000
 
 // BeginSession begins another session, whose events are added next.
-func (c *Counter) BeginSession() { c.counted, c.turn, c.open = false, turn{}, nil }
+func (c *Counter) BeginSession() { c.copied, c.counted, c.turn, c.open = 0, false, turn{}, nil }
 
-// Add counts an event of the current session.
+// Add counts an event of the current session. Copies of another session's events count there.
 func (c *Counter) Add(e session.Event) {
+	if c.copied > 0 {
+		c.copied--
+		return
+	}
+	if e.Type == session.TypeForked {
+		var f session.Forked
+		_ = json.Unmarshal(e.Body, &f) // without its body, the copies have none either
+		c.copied = f.Events
+	}
 	counts := !e.Time.Before(c.Since)
 	if counts {
 		c.count(e)

@@ -251,3 +251,21 @@ func BenchmarkAdd(b *testing.B) {
 		}
 	}
 }
+
+func TestCopiesCountInTheirOwnSession(t *testing.T) {
+	drafts := []session.Draft{
+		session.NewDraft(session.TypeSessionStarted, 0, 0, "", session.Started{}),
+		session.NewDraft(session.TypeForked, 0, 0, "", session.Forked{Events: 3}),
+		began("p", "m"), step(1000, 1, 5, dollars(1)), ended(session.EndAnswered, 1000, 1, dollars(1)),
+		began("p", "m"), step(10, 1, 5, dollars(0.5)), ended(session.EndAnswered, 10, 1, dollars(0.5)),
+	}
+	c := &Counter{}
+	c.BeginSession()
+	for _, e := range at(0, drafts...) {
+		c.Add(e)
+	}
+	got := c.Stats()
+	if got.Turns != 1 || got.Events != 5 || got.ModelUse.Requests != 1 || *got.ModelUse.Cost != 0.5 {
+		t.Errorf("got %+v, %+v", flat(got), got.ModelUse)
+	}
+}

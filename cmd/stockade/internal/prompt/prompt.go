@@ -80,6 +80,19 @@ const (
 // maxReasonBytes limits the reason for a no, in bytes.
 const maxReasonBytes = 16 << 10
 
+// numbersOf returns the number of each choice on the row of keys; empty: it has none, because it
+// allows much.
+func numbersOf(choices []Choice) []string {
+	out, n := make([]string, len(choices)), 0
+	for i, c := range choices {
+		if c.scope != policy.ScopeFree {
+			n++
+			out[i] = strconv.Itoa(n)
+		}
+	}
+	return out
+}
+
 // Prompt is a question with its keys. Its rows contain printable ASCII, bars, visible text of
 // others, and colours of this program. No row is wider than the view, and none begins with
 // text of others. Only one goroutine at a time may use a Prompt.
@@ -181,8 +194,8 @@ const lowView = 20
 
 func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 	words := make([]string, 0, len(choices)+2)
-	for i, c := range choices {
-		words = append(words, strings.TrimRight("["+string(c.Letter)+"]"+strconv.Itoa(i+1)+" "+c.Label, " "))
+	for i, digit := range numbersOf(choices) {
+		words = append(words, strings.TrimRight("["+string(choices[i].Letter)+"]"+digit+" "+choices[i].Label, " "))
 	}
 	for _, c := range p.sideChoices {
 		words = append(words, "["+string(c.Letter)+"] "+c.Label)
@@ -236,8 +249,9 @@ func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 	typed = strings.ToLower(strings.TrimSpace(typed))
 	choices, _ := p.offered(v)
+	numbers := numbersOf(choices)
 	for i, c := range choices {
-		if typed == string(c.Letter) || typed == strconv.Itoa(i+1) || typed == map[rune]string{'y': "yes", 'n': "no"}[c.Letter] && typed != "" {
+		if typed == string(c.Letter) || typed == numbers[i] && typed != "" || typed == map[rune]string{'y': "yes", 'n': "no"}[c.Letter] && typed != "" {
 			return c, true
 		}
 	}

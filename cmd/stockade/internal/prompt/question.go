@@ -61,7 +61,11 @@ func ForCall(q Question) *Prompt {
 		if !slices.Contains(q.Scopes, s.scope) {
 			continue
 		}
-		c := Choice{Letter: s.letter, Label: s.covers(q) + s.words, scope: s.scope, rule: s.as + ": " + s.covers(q)}
+		covers := s.covers(q)
+		if s.scope == policy.ScopeSession && q.CoversLikeCommands {
+			covers = "commands like this"
+		}
+		c := Choice{Letter: s.letter, Label: covers + s.words, scope: s.scope, rule: s.as + ": " + covers}
 		if s.scope == policy.ScopeSession && q.Histories != nil {
 			continue // "y" lasts for the session already
 		}
@@ -70,6 +74,10 @@ func ForCall(q Question) *Prompt {
 		} else {
 			p.moreChoices = append(p.moreChoices, c)
 		}
+	}
+	if slices.Contains(q.Scopes, policy.ScopeFree) {
+		const all = "all changes below this directory"
+		p.choices = append(p.choices, Choice{Letter: 'w', Label: all + ", this session", scope: policy.ScopeFree, rule: "for this session: " + all})
 	}
 	p.choices = append(p.choices, Choice{Letter: 'n', Label: "no"})
 	if q.Histories != nil {

@@ -470,4 +470,49 @@ var scenarios = []scenario{{
 			s.t.Errorf("there is a colour: %q", colored)
 		}
 	},
+}, {
+	name: "modes",
+	play: func(s *screen, looks func(string)) {
+		s.answers(
+			calls("", call("file_read", `{"path":"notes.md"}`)), calls("", edit("two goats", "Two goats")),
+			calls("", bash("echo rope > list.txt && git add list.txt && git commit -qm 'A list'")), calls("", bash("git reset -q --hard HEAD~1")),
+			text("It is done."))
+		s.chats()
+		s.says("correct the notes, and keep a list")
+		s.until(question)
+		looks("a question with an answer for all changes here")
+		s.settles()
+		s.presses("?")
+		looks("its details")
+		s.settles()
+		s.presses("w")
+		s.until(`loses commits`)
+		looks("what is asked about all the same")
+		s.chooses("n", `It is done`)
+		s.until(prompt)
+		looks("auto")
+		s.presses("BTab")
+		s.until(`plan:`)
+		s.answers(calls("", bash("echo x > other; cat list.txt")), text("I would add a list of tools."))
+		s.says("what else?")
+		s.until(`list of tools`)
+		s.until(prompt)
+		looks("plan")
+		s.presses("BTab")
+		s.settles()
+		looks("ask")
+		s.says("/mode auto")
+		s.says("/permissions")
+		s.until(`plain changes of files below`)
+		looks("the permissions")
+		s.says("/new")
+		s.until(`(?s)/permissions.*session 01`)
+		s.says("/resume")
+		s.until(`Go on with which`)
+		looks("the sessions")
+		s.settles()
+		s.presses("a")
+		s.until(`list of tools`)
+		s.until(prompt)
+	},
 }}

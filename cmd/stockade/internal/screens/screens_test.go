@@ -47,6 +47,7 @@ var changing = []struct {
 	{regexp.MustCompile(`/tmp/screens[0-9a-f]{6}/`), "/tmp/screens000000/"},
 	{regexp.MustCompile(`\b0[0-9a-hjkmnp-tv-z]{19}\b`), "SESSION"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
+	{regexp.MustCompile(`\bfrom [0-9a-f]{10} to`), "from COMMIT to"},
 	{regexp.MustCompile(`\b\d\d\d\d-\d\d-\d\d \d\d:\d\d(:\d\d)?\b`), "DATE"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? (ms|µs|s)\b`), "TIME"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? [kMGT] fuel\b`), "FUEL fuel"},

@@ -472,6 +472,8 @@ func scopeText(s policy.Scope) string {
 		return ", for this session"
 	case policy.ScopeProject:
 		return ", in this project"
+	case policy.ScopeFree:
+		return ", like all plain changes here, for this session"
 	case policy.ScopeBelow:
 		return ", in this directory, for this session"
 	case policy.ScopeKeepBelow:

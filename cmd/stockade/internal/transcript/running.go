@@ -21,6 +21,9 @@ func (t *Transcript) Running(now time.Time, frame string, maxRows int) (out []st
 		return nil
 	}
 	p := t.formatter()
+	if len(t.openCalls) == 0 && len(t.writing) > 0 {
+		return t.writingRows(frame, maxRows)
+	}
 	if len(t.openCalls) == 0 {
 		what, next := t.waitText(now)
 		if what == "" {
@@ -48,6 +51,16 @@ func (t *Transcript) Running(now time.Time, frame string, maxRows int) (out []st
 	}
 	if more := len(t.openCalls) - len(calls); more > 0 {
 		out = append(out, p.style(terminal.Dim, ownIndent+"and "+humanize.Plural(more, "more call")))
+	}
+	return out
+}
+
+// writingRows returns a row for each call that the model is writing, the last maxRows of them.
+func (t *Transcript) writingRows(frame string, maxRows int) (out []string) {
+	p := t.formatter()
+	for _, w := range t.writing[max(len(t.writing)-maxRows, 0):] {
+		out = append(out, p.head(span{terminal.Bold, ownIndent + humanize.ToolName(w.Tool)}, inline(w.Subject),
+			span{"", frame + " is being written, " + humanize.Bytes(int64(w.Bytes))}, span{terminal.Dim, "   " + stopHint}))
 	}
 	return out
 }

@@ -70,11 +70,12 @@ type Transcript struct {
 	ended     session.TurnEnded
 
 	provider     string
-	changedCalls int       // number of calls of this turn that changed something
-	waitingSince time.Time // begin of the wait for the next sign of the model; zero: it is not waited for
-	thinking     bool      // the model has sent thoughts since waitingSince
-	answering    bool      // the model has sent a part of its answer and may go on at any time
-	answered     bool      // the model has answered after its last call
+	changedCalls int                   // number of calls of this turn that changed something
+	waitingSince time.Time             // begin of the wait for the next sign of the model; zero: it is not waited for
+	thinking     bool                  // the model has sent thoughts since waitingSince
+	answering    bool                  // the model has sent a part of its answer and may go on at any time
+	answered     bool                  // the model has answered after its last call
+	writing      []session.CallWriting // calls that the model is writing, in their order
 	retry        *session.Restart
 }
 
@@ -127,7 +128,16 @@ func (t *Transcript) Show(e session.Event) []Part {
 		if t.retry = nil; !t.thinking {
 			t.waitingSince, t.thinking, t.answering = e.Time, true, false
 		}
+	case session.TypeWriting:
+		if d, ok := body[session.CallWriting](e); ok && d.Number > 0 && d.Number <= len(t.writing)+1 {
+			if d.Number > len(t.writing) {
+				t.writing = append(t.writing, d)
+			}
+			t.writing[d.Number-1] = d
+			t.waitingSince, t.retry, t.thinking = e.Time, nil, false
+		}
 	case session.TypeRestart:
+		t.writing = nil
 		if d, ok := body[session.Restart](e); ok {
 			begun := t.answering
 			t.waitingSince, t.retry, t.thinking, t.answering = e.Time, &d, false, false
@@ -137,13 +147,14 @@ func (t *Transcript) Show(e session.Event) []Part {
 				out.rows(t.formatter().ownRows(terminal.Yellow, why+next))
 			}
 		}
-	case session.TypeSessionStarted, session.TypeTurnStarted, session.TypeMessage:
+	case session.TypeSessionStarted, session.TypeForked, session.TypeTurnStarted, session.TypeMessage:
 		t.showStart(e, &out)
 	case session.TypeRewound:
 		if r, ok := body[session.Rewound](e); ok && t.o.Replay {
 			out.rows(t.formatter().ownRows(terminal.Yellow, fmt.Sprintf("the conversation was taken back to before turn %d", r.Turn)))
 		}
 	case session.TypeStepEnded:
+		t.writing = nil
 		t.waitingSince, t.retry, t.thinking, t.answering = time.Time{}, nil, false, false
 		if d, ok := body[session.StepEnded](e); ok && d.Provider != "" && t.o.Replay { // live, the restart has been shown already
 			out.rows(t.formatter().ownRows(terminal.Dim, terminal.Line(humanize.Clip(d.Provider+" "+d.Model, maxLine))+" answered instead of the model of the turn, which had failed"))
@@ -151,6 +162,7 @@ func (t *Transcript) Show(e session.Event) []Part {
 	case session.TypeTurnEnded:
 		out.rows(t.closeCalls())
 		t.ended, _ = body[session.TurnEnded](e)
+		t.writing = nil
 		t.waitingSince, t.retry, t.thinking, t.answering = time.Time{}, nil, false, false
 		apart := func(rows []string) {
 			if rows != nil && (t.last == rowsShown || len(out) > 0) {
@@ -224,6 +236,10 @@ func (t *Transcript) showStart(e session.Event, out *parts) {
 		if t.o.Replay {
 			out.rows(p.title(terminal.Dim, fmt.Sprintf("session %s, %s, %s in %s", e.Session, e.Time.Local().Format(time.DateTime), s.Program, s.Workspace)))
 			out.rows(p.title(terminal.Dim, "mounts: "+strings.Join(s.Mounts, " ")))
+		}
+	case session.TypeForked:
+		if f, ok := body[session.Forked](e); ok && t.o.Replay {
+			out.rows(p.title(terminal.Dim, fmt.Sprintf("a copy of turns 1 to %d of session %s; times are those of the copy", f.Turn, f.From)))
 		}
 	case session.TypeTurnStarted:
 		out.rows(t.closeCalls())

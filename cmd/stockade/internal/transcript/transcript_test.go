@@ -433,6 +433,10 @@ func TestOutputIsShownAsItComes(t *testing.T) {
 	}
 }
 
+func written(number int, name, subject string, bytes int) session.Event {
+	return event(session.TypeWriting, "", session.CallWriting{Number: number, Tool: name, Subject: subject, Bytes: bytes})
+}
+
 func TestWhatRunsIsLive(t *testing.T) {
 	now := time.Unix(14, 0)
 	started := event(session.TypeTurnStarted, "", session.TurnStarted{Prompt: "x"})
@@ -463,7 +467,15 @@ func TestWhatRunsIsLive(t *testing.T) {
 		"more than there is room for": {append(bash[:4:4], proposed("b", "ls", `{}`), proposed("c", "ls", `{}`)), 2, `
   1  bash  go test ./...                              * 14 s   Ctrl-C stops it
      and 2 more calls`},
-		"nothing": {append(bash[:2:2], gave("a", "x"), ended(1)), 5, ""},
+		"calls that are being written": {[]session.Event{
+			started, written(1, "file_write", "", 0), written(1, "file_write", "src/a.go\n  1  bash", 4096), written(2, "bash", "go test ./...", 40), written(9, "x", "", 1), written(-1, "x", "", 1),
+		}, 3, `
+     file_write src/a.go\n  1…   * is being written, 4.0 KiB   Ctrl-C stops it
+     bash go test ./...             * is being written, 40 B   Ctrl-C stops it`},
+		"a written call that is made": {append([]session.Event{started, written(1, "bash", "go", 9), event(session.TypeStepEnded, "", session.StepEnded{})}, bash[1:3]...), 3, `
+  1  bash  go test ./...                              * 14 s   Ctrl-C stops it`},
+		"a written call that is void": {[]session.Event{started, written(1, "bash", "go", 9), restart}, 3, "  * the provider is busy (429); next try in 28 s, 2 of 4   Ctrl-C stops it"},
+		"nothing":                     {append(bash[:2:2], gave("a", "x"), ended(1)), 5, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(80)

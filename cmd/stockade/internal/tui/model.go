@@ -11,6 +11,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/markdown"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/host/session"
 )
 
@@ -142,6 +143,8 @@ func (m *model) handle(what any) tea.Cmd {
 	case textLines:
 		m.endAnswer()
 		m.print(strings.Split(string(what), "\n")...)
+	case *transcript.Transcript:
+		m.o.Transcript = what
 	case callSkipped:
 		m.o.Transcript.SkipCall()
 	case queueTaken:
@@ -317,6 +320,9 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	case key == "ctrl+c":
 		m.interrupt()
 		return nil
+	case key == "shift+tab" && m.o.Editor != nil && !m.o.Editor.HasPopup() && m.o.NextMode != nil:
+		m.o.NextMode() // it answers nothing, and neither does a key before it: that was dropped
+		return nil
 	case key == "ctrl+z":
 		m.suspended = true
 		return tea.Suspend
@@ -336,7 +342,7 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	case key == "ctrl+d" && m.o.Editor != nil && m.o.Editor.Empty():
 		if m.warnedCtrlD = m.busy; !m.busy {
 			m.leaving = true
-			m.print(m.o.LeaveHint)
+			m.print(m.o.LeaveHint())
 		}
 		return nil
 	}
@@ -362,7 +368,7 @@ func (m *model) interrupt() {
 		ed.Clear()
 	case m.warnedCtrlC:
 		m.leaving = true
-		m.print(m.o.LeaveHint)
+		m.print(m.o.LeaveHint())
 	default:
 		m.warnedCtrlC = true
 	}

@@ -23,6 +23,7 @@ type desk struct {
 	time    time.Time
 	above   []string // rows that have scrolled away
 	stopped int
+	mode    int // how often the mode was changed
 	asked   *question
 }
 
@@ -30,7 +31,8 @@ func newDesk(width, height int) *desk {
 	d := &desk{time: time.Unix(1e9, 0)}
 	d.m = newModel(Options{
 		Editor: editor.New(editor.Options{}), Transcript: transcript.New(transcript.Options{Live: true, Columns: func() int { return width }}),
-		Stop: func() { d.stopped++ }, LeaveHint: "come back",
+		Stop: func() { d.stopped++ }, LeaveHint: func() string { return "come back" },
+		NextMode: func() { d.mode++ }, Mode: func() string { return strings.Repeat("another mode", d.mode%2) },
 	})
 	d.m.now = func() time.Time { return d.time }
 	d.m.scroll = func(rows string) tea.Cmd {
@@ -60,7 +62,7 @@ func (d *desk) sees() string {
 
 var named = map[string]tea.KeyPressMsg{
 	"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl},
-	"ctrl+z": {Code: 'z', Mod: tea.ModCtrl},
+	"ctrl+z": {Code: 'z', Mod: tea.ModCtrl}, "shift+tab": {Code: tea.KeyTab, Mod: tea.ModShift},
 }
 
 // does performs actions of the person: a key by its name, typed text, or "wait".
@@ -118,6 +120,9 @@ func TestKeysAnswerWhatWasSeen(t *testing.T) {
 		"an answer after more was shown":                    {[]string{"ask", "wait", "?", "wait", "y", "wait"}, "y", ""},
 		"what is pasted after more was shown goes on":       {[]string{"ask", "wait", "?", "wait", "paste", "y"}, "", "pastedy"},
 		"a key at once after more was shown":                {[]string{"ask", "wait", "?", "y"}, "", ""},
+		"another mode is no answer":                         {[]string{"ask", "wait", "shift+tab", "wait"}, "", ""},
+		"another mode at once after an answer":              {[]string{"ask", "wait", "y", "shift+tab", "wait"}, "", ""},
+		"an answer after another mode":                      {[]string{"ask", "wait", "shift+tab", "y", "wait"}, "y", ""},
 		"a stop is no answer, and what was typed is there":  {[]string{"go on", "ask", "wait", "ctrl+c"}, "", "go on"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,6 +142,16 @@ func TestKeysAnswerWhatWasSeen(t *testing.T) {
 				t.Errorf("the question is shown: %v", shown)
 			}
 		})
+	}
+}
+
+func TestTheModeIsShown(t *testing.T) {
+	d := newDesk(80, 24)
+	if d.does("half a prompt", "shift+tab"); d.mode != 1 || !strings.Contains(d.sees(), "another mode") || d.m.o.Editor.Value() != "half a prompt" {
+		t.Errorf("changed %d times:\n%s", d.mode, d.sees())
+	}
+	if d.does("shift+tab"); strings.Contains(d.sees(), "another mode") {
+		t.Errorf("the usual mode is shown:\n%s", d.sees())
 	}
 }
 

@@ -41,8 +41,10 @@ type Options struct {
 	// Steers reports whether a text that is sent while Do is running is for [UI.TakeQueued].
 	// Nil: none is.
 	Steers    func(typed string) bool
-	Stop      func() // stops a running Do
-	LeaveHint string // text after the end that says how to come back
+	NextMode  func()        // changes the mode of the chat, for Shift-Tab
+	Mode      func() string // text about the mode, below the editor; empty: none is shown
+	Stop      func()        // stops a running Do
+	LeaveHint func() string // returns a text after the end that says how to come back; must not be nil
 }
 
 // UI is the terminal. Its methods are safe for concurrent use, except Run, which may be
@@ -135,6 +137,9 @@ func (u *UI) pump(program *tea.Program) {
 }
 
 func (u *UI) Event(e session.Event) { u.send(e) }
+
+// BeginSession shows the later events with the transcript of another session.
+func (u *UI) BeginSession(t *transcript.Transcript) { u.send(t) }
 
 // SkipCall counts a call that is not shown, so that later calls get the right numbers.
 func (u *UI) SkipCall() { u.send(callSkipped{}) }

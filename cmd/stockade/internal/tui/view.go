@@ -152,16 +152,22 @@ func (m *model) queued() []string {
 	return rows
 }
 
-// noticeRows returns the rows of the notice below the editor; nil: there is none.
+// noticeRows returns the rows of the notice below the editor, or else about the mode of the
+// chat; nil: there is none.
 func (m *model) noticeRows() []string {
-	text := "Ctrl-C again leaves. " + m.o.LeaveHint
+	text := "Ctrl-C again leaves. " + m.o.LeaveHint()
 	switch {
 	case m.busy && !m.stoppingSince.IsZero() && m.now().Sub(m.stoppingSince) >= doublePress:
-		text = "It is being stopped. Ctrl-C again leaves without waiting for it. " + m.o.LeaveHint
+		text = "It is being stopped. Ctrl-C again leaves without waiting for it. " + m.o.LeaveHint()
 	case m.warnedCtrlD:
 		text = "Ctrl-C stops it; Ctrl-D leaves when nothing runs."
 	case !m.warnedCtrlC:
-		return nil
+		if m.o.Mode == nil {
+			return nil
+		}
+		if text = m.o.Mode(); text == "" {
+			return nil
+		}
 	}
 	rows := terminal.Wrap(text, max(m.room()-2, 1))
 	for i, row := range rows {

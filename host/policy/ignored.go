@@ -1,0 +1,80 @@
+package policy
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/git"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// dependencyDirs are directories of packages that others wrote. Their changes ask each time.
+var dependencyDirs = []string{"node_modules", ".venv", "venv", "vendor", "target"}
+
+// decideWithoutIgnored decides freely about changes with the decision d, made from asked. What
+// git ignores does not count where a yes was given for it in this chat, but executables, links,
+// special paths and ignore files always do.
+func (asked Decision) decideWithoutIgnored(ctx context.Context, d Decision, changes []tool.Change, dirs []*git.Dir) Decision {
+	if len(changes) == 0 || isThirdParty(d.entry) {
+		return d
+	}
+	heads := git.OpenHeads(changes)
+	defer heads.Close()
+	free := d.decideFreely(ctx, changes, heads, dirs)
+	if free.effect == Allow || !d.asksForChanges() {
+		return free
+	}
+	ignored := map[string]string{}
+	var rest []tool.Change
+	for _, c := range changes {
+		top := heads.Ignored(c)
+		if top != "" {
+			ignored[c.Path] = top
+		}
+		if top == "" || isDependency(c.Path, top) || !d.policy.freedom.ignores(top) {
+			rest = append(rest, c)
+		}
+	}
+	free.ignored = ignored
+	switch {
+	case len(rest) == len(changes):
+		return free
+	case len(rest) == 0:
+		free.setOutcome(Allow, Decider{Rule: "ignored by git", Source: SourceSession}, "it changes only what git ignores, and the answer for that was yes")
+		return free
+	}
+	if again, _ := asked.DecideChanges(rest, dirs...); again.effect == Allow && again.WithDiff(ctx, rest, dirs...).diff.ShowsAll() {
+		return again
+	}
+	again := d.decideFreely(ctx, rest, heads, dirs)
+	again.ignored = ignored
+	return again
+}
+
+// isDependency reports whether a path is in a directory of packages, from the ignored path top on.
+func isDependency(name, top string) bool {
+	rel := strings.TrimPrefix(name, filepath.Dir(top))
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), func(part string) bool { return slices.Contains(dependencyDirs, part) })
+}
+
+// ignores reports whether a yes was given for what git ignores at a path.
+func (f *Freedom) ignores(top string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ignored[top]
+}
+
+// NoteIgnored remembers a yes to this decision for what git ignores among its changes.
+func (d Decision) NoteIgnored() {
+	f := d.policy.freedom
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, top := range d.ignored {
+		if f.ignored == nil {
+			f.ignored = map[string]bool{}
+		}
+		f.ignored[top] = f.ignored[top] || d.effect == Ask && !isDependency(name, top)
+	}
+}
