@@ -103,6 +103,7 @@ long-everyday = for tier in $(or $(N),3 1); do $(GO) test -count 1 -run 'TestEve
 long-day = $(LONG) -run '^TestADay$$' ./cmd/stockade -day # work for a day of 60 steps in repositories of Go, Python and TypeScript, and count the questions (git, python3, node)
 long-questions = $(GO) test -count 1 -run TestTheQuestionsOfEverydayCommands ./cmd/stockade -questions # count the questions of 60 everyday commands (UPDATE_QUESTIONS=1)
 long-programs = $(LONG) -run TestRandomPrograms ./host/jail -programs $(or $(N),10000) # run random programs plainly and on a stage, and compare what they leave (N=10000)
+long-histories = $(LONG) -run TestRandomHistories ./host/agent -histories $(or $(N),10000) # run random sessions, and find no request too large and nothing pinned missing (N=10000)
 long-git = $(LONG) -run TestRandomRepositories ./guests/git -repositories $(or $(N),1000) # compare the tool git with git in random repositories (N=1000)
 long-kills = $(LONG) -run TestKills ./host/jail -kills $(or $(N),2000) -tier 3 && $(LONG) -run TestKills ./host/jail -kills $(or $(N),2000) -tier 1 && $(LONG) -run TestKilledUndos ./host/undo -kills $$(($(or $(N),2000) / 10)) # kill trees of processes in jails, hosts that stage and programs that undo, and find nothing left (N=2000)
 long-add-kills = $(LONG) -run TestKilledPrograms ./cmd/stockade -add-kills $(or $(N),500) # kill the program while it adds, updates or removes a module; find the old state or the new one (N=500)

@@ -59,6 +59,7 @@ var chatCommands = []chatCommand{
 	{"/model", "", "list the profiles, and mark the one in use", (*conversation).model},
 	{"/model", "NAME", "ask that profile from now on, or that model of the same provider; also PROFILE MODEL", (*conversation).model},
 	{"/context", "", "show the contents of the model's context, and the usage of the session", (*conversation).context},
+	{"/compact", "[TEXT]", "let the model summarize its earlier work, to make room; TEXT says what matters", (*conversation).compact},
 	{"/stats", "", "show the calls of the session by tool, its tokens and their cost by model", (*conversation).stats},
 	{"/tasks", "", "show the list of tasks that the model keeps", (*conversation).tasks},
 	{"/permissions", "", "show what is allowed without a question, and by what", (*conversation).permissions},
@@ -69,6 +70,7 @@ var chatCommands = []chatCommand{
 	{"/rewind", "[N]", "list the turns; with N, take back the conversation, the files or both to before turn N", (*conversation).rewind},
 	{"/fuel", "", "show the fuel that the session and its tools have used and have left", (*conversation).fuel},
 	{"/show", "[N]", "show everything about a call, by its number; without N, about the last", (*conversation).showCall},
+	{"/show", "summary", "show the newest summary of earlier work, which the model has in place of it", (*conversation).showCall},
 	{"/init", "", "write a first AGENTS.md, which the model gets in each session", (*conversation).initProject},
 	{"/init", "again", "check whether AGENTS.md is still right", (*conversation).initProject},
 	{"/refresh", "", "look for tools again", (*conversation).refresh},
@@ -220,6 +222,8 @@ func (t *conversation) slash(ctx context.Context, line string) error {
 		name = "/quit"
 	case "/clear", "/reset":
 		name = "/new"
+	case "/compress":
+		name = "/compact"
 	}
 	arg = strings.TrimSpace(arg)
 	var fault string
@@ -237,8 +241,6 @@ func (t *conversation) slash(ctx context.Context, line string) error {
 	word, _, _ := strings.Cut(line, " ")
 	switch {
 	case fault != "":
-	case name == "/compact" || name == "/compress":
-		fault = " is not a command: the oldest parts are left out automatically, see /context"
 	default:
 		fault = " is not a command" + nearest.Hint(name, names)
 	}

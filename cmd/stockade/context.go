@@ -10,6 +10,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/host/agent"
+	"github.com/stockade-dev/stockade/host/session"
 )
 
 const (
@@ -18,34 +19,72 @@ const (
 )
 
 // context shows the content of the model's context, and the usage of the session.
-func (t *conversation) context(context.Context, string) error {
-	_, err := io.WriteString(t.a.s.out, contextPicture(t.ContextReport()))
+func (t *conversation) context(ctx context.Context, _ string) error {
+	_, err := io.WriteString(t.a.s.out, contextPicture(t.ContextReport(ctx)))
 	return err
 }
 
-// contextPicture draws a bar that shows how full the model's context is. Below it are the
-// content, the parts that were left out, and the usage of the session.
+// compact replaces the earlier work of the model by a summary. focus says what matters.
+func (t *conversation) compact(ctx context.Context, focus string) error {
+	done := false
+	_, err := t.render(func(yield func(session.Event, error) bool) {
+		for e, err := range t.Compact(ctx, focus) {
+			done = done || e.Type == session.TypeContextCompacted
+			if !yield(e, err) {
+				return
+			}
+		}
+	})
+	if err == nil && !done {
+		t.a.s.note("there is nothing to summarize yet")
+	}
+	return err
+}
+
+// contextPicture draws a bar that shows how full the model's context is, with a letter for each
+// kind of content. Below it are the content, the parts that were left out, and the usage of the session.
 func contextPicture(c agent.ContextReport) string {
 	var b strings.Builder
-	talk := c.System + c.Prompts + c.Answers + c.Calls + c.Results
-	used, limit, unit := talk, c.Budget, "characters (history_char_budget)"
-	if tokens := c.Spent.Last.Total(); tokens > 0 && c.Limit > 0 {
-		used, limit, unit = tokens, c.Limit, "tokens, with the last answer"
+	kinds := []struct {
+		mark byte
+		what string
+		n    int
+	}{
+		{'s', "system prompt, AGENTS.md", c.System}, {'t', "definitions of the tools", c.Tools}, {'p', "prompts", c.Prompts},
+		{'a', "answers", c.Answers}, {'c', "calls and results", c.Calls + c.Results},
 	}
-	fmt.Fprintf(&b, "  %s\n  %s of %s %s: %s\n\n", bar(used, limit, contextColumns), humanize.Exact(int64(used)), humanize.Exact(int64(limit)), unit, percent(used, limit))
+	all := 0
+	for _, k := range kinds {
+		all += k.n
+	}
+	picture, done := "", 0
+	full := len(strings.TrimRight(bar(c.Tokens, c.Limit, contextColumns), "."))
+	for _, k := range kinds {
+		done += k.n
+		picture += strings.Repeat(string(k.mark), max(full*done/max(all, 1)-len(picture), 0))
+	}
+	about := ""
+	if c.Spent.Last.Total() == 0 {
+		about = "about "
+	}
+	fmt.Fprintf(&b, "  %s%s\n  %s%s of %s tokens: %s\n", picture, strings.Repeat(".", contextColumns-len(picture)),
+		about, humanize.Exact(int64(c.Tokens)), humanize.Exact(int64(c.Limit)), percent(c.Tokens, c.Limit))
+	if c.Assumed {
+		b.WriteString("  the size of the context is assumed; model.context_tokens sets it\n")
+	}
+	if talk := all - c.Tools; c.Budget > 0 {
+		fmt.Fprintf(&b, "  %s of %s characters (history_char_budget): %s\n", humanize.Exact(int64(talk)), humanize.Exact(int64(c.Budget)), percent(talk, c.Budget))
+	}
 
-	all := talk + c.Tools
 	row := func(indent, what string, n int) {
 		if n > 0 {
-			fmt.Fprintf(&b, "  %-26s %11s  %4s  %s\n", indent+what, humanize.Exact(int64(n)), percent(n, all), strings.TrimRight(bar(n, all, 30), "."))
+			fmt.Fprintf(&b, "  %-26s %11s  %4s  %s\n", indent+what, humanize.Exact(int64(n)), percent(n, all), strings.TrimRight(bar(n, all, 28), "."))
 		}
 	}
-	fmt.Fprintf(&b, "  %-26s %11s\n", "what fills a request", "characters")
-	row("", "system prompt, AGENTS.md", c.System)
-	row("", "definitions of the tools", c.Tools)
-	row("", "prompts", c.Prompts)
-	row("", "answers", c.Answers)
-	row("", "calls and results", c.Calls+c.Results)
+	fmt.Fprintf(&b, "\n  %-28s %9s\n", "what fills a request", "characters")
+	for _, k := range kinds {
+		row(string(k.mark)+" ", k.what, k.n)
+	}
 	byTool := slices.SortedFunc(maps.Keys(c.ByTool), func(a, b string) int {
 		if n := c.ByTool[b] - c.ByTool[a]; n != 0 {
 			return n
@@ -53,19 +92,10 @@ func contextPicture(c agent.ContextReport) string {
 		return strings.Compare(a, b)
 	})
 	for _, name := range byTool[:min(len(byTool), contextTools)] {
-		row("  ", fit(name, 22), c.ByTool[name])
+		row("    ", fit(name, 20), c.ByTool[name])
 	}
 	if c.LeftOut.Chars > 0 {
-		fmt.Fprintf(&b, "  left out, so that it fits: %s characters\n", humanize.Exact(int64(c.LeftOut.Chars)))
-		if c.LeftOut.Turns > 0 {
-			fmt.Fprintf(&b, "    %s, from the first on\n", humanize.Plural(c.LeftOut.Turns, "whole turn"))
-		}
-		if c.LeftOut.Images > 0 {
-			fmt.Fprintf(&b, "    %s\n", humanize.Plural(c.LeftOut.Images, "image"))
-		}
-		if c.LeftOut.Shortened > 0 {
-			fmt.Fprintf(&b, "    the arguments or the results of %s\n", humanize.Plural(c.LeftOut.Shortened, "call"))
-		}
+		fmt.Fprintf(&b, "  left out, so that it fits: %s characters of %s\n", humanize.Exact(int64(c.LeftOut.Chars)), humanize.Plural(c.LeftOut.Parts, "part"))
 	}
 
 	fmt.Fprintf(&b, "\n  the session: %s", humanize.Plural(c.Spent.Turns, "turn"))
@@ -84,9 +114,6 @@ func contextPicture(c agent.ContextReport) string {
 	}
 	if n := c.Spent.Usage.ReasoningTokens; n > 0 {
 		fmt.Fprintf(&b, "    of those received %s were its reasoning\n", humanize.Exact(int64(n)))
-	}
-	if c.Limit == 0 {
-		b.WriteString("  set model.context_tokens to see tokens here, and the prices to see the cost\n")
 	}
 	return b.String()
 }

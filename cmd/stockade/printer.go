@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,6 +197,11 @@ func (t *conversation) readTail(ctx context.Context) error {
 
 func (t *conversation) showCall(ctx context.Context, arg string) error {
 	number := 0
+	if arg == "summary" {
+		text := terminal.Visible(cmp.Or(t.ContextReport(ctx).Summary, "the conversation is sent without a summary"))
+		_, err := fmt.Fprintln(t.a.s.out, text)
+		return err
+	}
 	if arg != "" {
 		n, err := strconv.Atoi(arg)
 		if err != nil || n < 1 {

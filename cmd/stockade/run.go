@@ -70,6 +70,7 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	f.BoolVar(&a.flags.json, "json", false, "print every event as one line of JSON on stdout; nobody is asked, but see --ask of run")
 	addModelFlags(cmd, a)
 	f.StringVar(&a.flags.maxTurns, "max-turns", "", "steps with tool calls in one turn (default: max_tool_turns of the configuration)")
+	f.StringVar(&a.flags.maxCost, "max-cost", "", "US dollars that the session may cost (default: max_cost of the configuration)")
 	f.StringSliceVar(&a.flags.tools, "tools", nil, "offer the model these tools only, by their names or those of their modules: NAME,NAME (default: all that are switched on)")
 	f.Var((*stringsFlag)(&a.flags.try), "tool", "try a module without adding it: FILE.wasm; it gets what --mount and --allow-net name; may be repeated")
 	f.StringVar(&a.flags.auto, "auto", "", "make plain changes of files below the working directory without a question, see stockade help policy (default: auto of the configuration)")
@@ -201,8 +202,9 @@ func openConversation(ctx context.Context, a *app, id string, answer finalAnswer
 		lines = terminal.NewLines(a.s.in)
 	}
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, ExtraSystemPrompt: a.Config.SystemPrompt, IgnoreProjectInstructions: !a.Config.AgentsMD, Agent: agent.Options{
-		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget, Steer: a.steer,
-		Answer: answer.form,
+		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget % config.NoCharBudget, ResultTokens: a.Config.ToolTokenLimit,
+		MaxCalls: a.Config.TurnCalls, MaxTokens: a.Config.TurnTokens, SessionTokens: a.Config.SessionTokens, MaxTime: a.Config.TurnTime, MaxCost: a.Config.MaxCost, NoSummaries: a.Config.Compaction == "off",
+		Steer: a.steer, Answer: answer.form,
 	}})
 	if err != nil {
 		return nil, a.modelError(provider, err)
@@ -355,6 +357,9 @@ func (t *conversation) endError(end session.TurnEnded) error {
 			return &exitErr{code: exitLimit, message: "the turn was ended: the model wrote a call as text again, which is never run",
 				hint: "use another model, or a server that knows the calls of this one (`stockade help models`); or " + goOn}
 		}
+		if end.Limit != "max_tool_turns" {
+			return &exitErr{code: exitLimit, message: "the turn was ended: " + limitMessage(end.Limit), hint: limitHint(end.Limit, goOn)}
+		}
 		hint := "raise it with --max-turns or max_tool_turns, or " + goOn
 		if limit, ok := t.a.Ceiling.Limits["max_tool_turns"]; ok && int64(t.a.Config.MaxToolTurns) >= limit.Value {
 			hint = fmt.Sprintf("no more is permitted: %s; %s", limit.From, goOn)
@@ -378,6 +383,25 @@ func (t *conversation) endError(end session.TurnEnded) error {
 			hint: "what was done is recorded: `stockade session show " + t.Log.ID() + "`"}
 	}
 	return errors.New(end.Error)
+}
+
+// limitMessage says that a limit of a turn was reached, and limitHint what can be done. key is the
+// key of the limit in the configuration.
+func limitMessage(key string) string {
+	switch key {
+	case "context_tokens":
+		return "the request is too large for the context of the model"
+	case "history_char_budget":
+		return "the request has more characters than may be sent (history_char_budget)"
+	}
+	return "it has reached " + key
+}
+
+func limitHint(key, goOn string) string {
+	if key == "context_tokens" {
+		return "say it in fewer words, or name a file instead of its text; model.context_tokens says how much the model holds, and `/context` shows what fills it"
+	}
+	return "raise " + key + ", or " + goOn
 }
 
 // runTurn runs one turn of the session with an id, or of a new session if id is empty. A

@@ -32,6 +32,7 @@ func (a *app) loadConfig(ctx context.Context) error {
 			{Name: "--model", Key: "model.name", Value: a.flags.model},
 			{Name: "--auto", Key: "auto", Value: a.flags.auto},
 			{Name: "--max-turns", Key: "max_tool_turns", Value: a.flags.maxTurns},
+			{Name: "--max-cost", Key: "max_cost", Value: a.flags.maxCost},
 		},
 		Administrator: adminPolicyPlace(), AccountHome: accountHome,
 	}

@@ -83,6 +83,7 @@ type globalFlags struct {
 	model    string
 	maxTurns string
 	auto     string
+	maxCost  string
 }
 
 // open finds the workspace and reads the configuration.

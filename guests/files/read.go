@@ -27,7 +27,8 @@ const (
 )
 
 type readArgs struct {
-	Path     string           `json:"path" desc:"The file."`
+	Path     string           `json:"path,omitempty" desc:"The file."`
+	Artifact string           `json:"artifact,omitempty" desc:"Instead of path: the ID of an earlier call, whose whole result is read."`
 	Offset   int              `json:"offset,omitempty" desc:"The first line to return, counted from 1 (0 means 1, too); -20 returns the last 20 lines." default:"1"`
 	Limit    int              `json:"limit,omitempty" desc:"How many lines to return." min:"1" max:"2000" default:"2000"`
 	Encoding charset.Encoding `json:"encoding,omitzero" desc:"Of a file that is no UTF-8, such as gbk."`
@@ -46,6 +47,9 @@ type readResult struct {
 }
 
 func fileRead(ctx context.Context, in readArgs) (readResult, error) {
+	if in.Artifact != "" { // the host answers such calls where there is a session
+		return readResult{}, tool.InvalidInput("there are no artifacts here")
+	}
 	if in.Path == "" {
 		return readResult{}, tool.InvalidInput("path is empty")
 	}

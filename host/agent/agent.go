@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -46,10 +47,16 @@ type Options struct {
 	Cwd          string       // absolute directory in which the relative paths of calls start
 	Conversation Conversation // conversation of a resumed session, from [ReadConversation]; the agent owns it from then on
 
-	MaxSteps        int // steps with calls in one turn, after which the model has to answer; 0: [MaxSteps]
-	MaxCallsPerStep int // calls of one step that are carried out, the others fail; 0: [MaxCallsPerStep]
-	RepeatedCalls   int // equal results of one call, with no new result in between, that end the turn; 0: 4
-	HistoryChars    int // characters of a conversation above which a request leaves parts out; 0: 400,000
+	MaxSteps        int           // steps with calls in one turn, after which the model has to answer; 0: [MaxSteps]
+	MaxCallsPerStep int           // calls of one step that are carried out, the others fail; 0: [MaxCallsPerStep]
+	MaxCalls        int           // calls of one turn, after which it ends; 0: no limit
+	MaxTokens       int           // tokens of one turn, as the provider reports them, after which it ends; 0: no limit
+	SessionTokens   int           // tokens of the session, after which no turn goes on; 0: no limit
+	MaxTime         time.Duration // time of one turn, after which it ends; 0: no limit
+	MaxCost         float64       // US dollars of the session, after which no turn goes on; 0: no limit
+	RepeatedCalls   int           // equal results of one call, with no new result in between, that end the turn; 0: 4
+	HistoryChars    int           // characters of a conversation that no request exceeds; 0: only ContextTokens limits it
+	ResultTokens    int           // tokens of one result that the model gets, from its head and its tail; 0: [ResultTokens]
 
 	// Steer returns what the person has said since the turn began or Steer was last called, for
 	// the next request of the turn, in which these are the person's words. Nil: nobody does.
@@ -57,8 +64,12 @@ type Options struct {
 	// Answer is the form of the answer of each turn; nil: any text.
 	Answer *AnswerForm
 
-	ContextTokens int        // size of the model's context, in tokens; 0: unknown
+	ContextTokens int        // size of the model's context, in tokens; 0: the server is asked, see [AssumedContextTokens]
 	Price         *llm.Price // price of the model; nil: unknown, and no cost is reported
+	// Summarizer is asked for the summaries of conversations that are too long; nil: Model is.
+	Summarizer *llm.Alternative
+	// NoSummaries is set if no model is asked for them, unless a person wants a summary.
+	NoSummaries bool
 }
 
 // Brief is a message for the model that the program has written, and no person: the date, or
@@ -73,12 +84,19 @@ type Brief struct {
 const (
 	MaxSteps        = 50
 	MaxCallsPerStep = 15
+	ResultTokens    = 20_000 // a page of file_read fits
 )
 
 // Agent runs the turns of one session, one after the other.
 type Agent struct {
 	opts         Options
 	conversation Conversation
+	tools        []tool.Definition // tools that the next request offers
+	// contextTokens holds the sizes that servers have told, in tokens, by model; 0: not told.
+	contextTokens map[llm.Model]int
+	// refusedTokens is less than the size of the smallest request that a provider has refused as
+	// too long, in tokens; 0: none was refused.
+	refusedTokens int
 }
 
 // New returns an agent that continues opts.Conversation.
@@ -86,21 +104,22 @@ func New(opts Options) *Agent {
 	for _, limit := range []struct {
 		value        *int
 		defaultValue int
-	}{{&opts.MaxSteps, MaxSteps}, {&opts.MaxCallsPerStep, MaxCallsPerStep}, {&opts.RepeatedCalls, 4}, {&opts.HistoryChars, 400_000}} {
+	}{{&opts.MaxSteps, MaxSteps}, {&opts.MaxCallsPerStep, MaxCallsPerStep}, {&opts.RepeatedCalls, 4}, {&opts.ResultTokens, ResultTokens}, {&opts.MaxCalls, math.MaxInt}, {&opts.MaxTokens, math.MaxInt}, {&opts.SessionTokens, math.MaxInt}} {
 		if *limit.value <= 0 {
 			*limit.value = limit.defaultValue
 		}
 	}
-	a := &Agent{opts: opts, conversation: opts.Conversation}
-	a.conversation.maxChars = opts.HistoryChars
+	a := &Agent{opts: opts, conversation: opts.Conversation, contextTokens: map[llm.Model]int{}}
 	opts.Log.Observe(a.conversation.add) // events between turns, too
 	return a
 }
 
-// Use makes the next turns ask the Model of o, with its Provider, ModelName, ContextTokens and
-// Price. The other fields of o are ignored. No turn may be running.
+// Use makes the next turns ask the Model of o, with its Provider, ModelName, ContextTokens, Price
+// and Summarizer. The other fields of o are ignored. No turn may be running.
 func (a *Agent) Use(o Options) {
+	a.refusedTokens = 0
 	a.opts.Model, a.opts.Provider, a.opts.ModelName, a.opts.ContextTokens, a.opts.Price = o.Model, o.Provider, o.ModelName, o.ContextTokens, o.Price
+	a.opts.Summarizer = o.Summarizer
 }
 
 // Run runs one turn and yields its events as they happen, stored ones when they are durable.
@@ -141,6 +160,12 @@ type turn struct {
 // run runs one turn. It returns an error only if the event turn.ended could not be recorded.
 func (a *Agent) run(ctx context.Context, prompt string, attachments []Attachment) error {
 	t := &turn{a: a, n: a.conversation.turn + 1, start: time.Now(), repeatCounts: map[string]int{}}
+	a.tools = a.opts.Tools.Definitions()
+	if limit := a.opts.MaxTime; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &limitError{"turn_time"})
+		defer cancel()
+	}
 	err := t.begin(ctx, prompt, attachments)
 	for err == nil && t.end.Reason == "" {
 		err = t.next(ctx)
@@ -155,7 +180,7 @@ func (a *Agent) run(ctx context.Context, prompt string, attachments []Attachment
 // begin records the first events: the system prompt of a new session, the briefs, the prompt.
 func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachment) error {
 	var drafts []session.Draft
-	system := ""
+	system, others := "", 0
 	if len(t.a.conversation.messages) == 0 && t.a.opts.System != nil {
 		if system = t.a.opts.System(); system != "" {
 			drafts = append(drafts, t.message(llm.System, system))
@@ -173,7 +198,7 @@ func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachmen
 	drafts = append(drafts, t.draft(session.TypeTurnStarted, "", started))
 	if t.a.opts.Briefs != nil {
 		for _, b := range t.a.opts.Briefs() {
-			if !strings.Contains(system, b.Text) && !t.a.conversation.hasBrief(b) {
+			if others += len(b.Text); !strings.Contains(system, b.Text) && !t.a.conversation.hasBrief(b) {
 				drafts = append(drafts, t.draft(session.TypeMessage, "", llm.BriefMessage(b.Name, b.Text)))
 			}
 		}
@@ -181,15 +206,32 @@ func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachmen
 	if t.a.opts.Answer != nil {
 		drafts = append(drafts, t.draft(session.TypeMessage, "", t.a.opts.Answer.brief()))
 	}
+	if err := t.checkPrompt(ctx, message, len(system)+others); err != nil {
+		return errors.Join(err, t.record(ctx, t.draft(session.TypeTurnStarted, "", started))) // nothing of it is sent, now or later
+	}
 	return t.record(ctx, append(drafts, t.draft(session.TypeMessage, "", message))...)
 }
 
 // next asks the model once, and carries out the calls of its reply. If the turn is over, it
 // sets the reason in t.end.
 func (t *turn) next(ctx context.Context) error {
+	if err := t.checkLimits(); err != nil {
+		return err
+	}
 	t.step++
 	last := t.step > t.a.opts.MaxSteps // no tools are offered any more, as for a second try of an answer
+	t.a.tools = t.a.opts.Tools.Definitions()
+	if err := t.makeRoom(ctx, false); err != nil {
+		return err
+	}
 	reply, err := t.ask(ctx, last)
+	if refusal, ok := errors.AsType[*llm.ProviderError](err); ok && refusal.Code == llm.ContextExceeded && ctx.Err() == nil {
+		t.noteRefusal()
+		if t.makeRoom(ctx, true) != nil {
+			return err // nothing can be left out
+		}
+		reply, err = t.ask(ctx, last)
+	}
 	if err != nil {
 		return err
 	}
@@ -205,7 +247,7 @@ func (t *turn) next(ctx context.Context) error {
 	case t.a.opts.Answer != nil:
 		return t.checkForm(ctx, reply.Text)
 	default:
-		if name := reply.ToolCalledAsText(t.a.opts.Tools.Definitions()); name != "" {
+		if name := reply.ToolCalledAsText(t.a.tools); name != "" {
 			return t.warnCallAsText(ctx, name)
 		}
 		t.end.Reason = session.EndAnswered
@@ -233,13 +275,12 @@ func (t *turn) warnCallAsText(ctx context.Context, name string) error {
 // offered.
 func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
-	t.a.conversation.makeRoom()
 	req := llm.Request{Model: t.a.opts.ModelName, Messages: t.a.conversation.messages}
 	switch {
 	case t.triedForm:
 		req.Schema, last = t.a.opts.Answer.Schema, true
 	case !last:
-		req.Tools = t.a.opts.Tools.Definitions()
+		req.Tools = t.a.tools
 	}
 	assembler := llm.Assembler{Provider: t.a.opts.Provider}
 	arriving := writing{}
@@ -324,11 +365,7 @@ func (t *turn) preload(calls []llm.CallDelta) {
 
 // spend adds the usage of a request to the turn, and returns its cost; nil: unknown.
 func (t *turn) spend(u llm.Usage) *float64 {
-	price := t.a.opts.Price
-	if t.fallback != nil {
-		price = t.fallback.Price
-	}
-	cost := price.Cost(u)
+	cost := t.price().Cost(u)
 	t.end.Usage, t.end.Cost = t.end.Usage.Plus(u), llm.AddCosts(t.end.Cost, cost)
 	return cost
 }
@@ -362,7 +399,7 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	}
 	var carriedOut, refused []llm.CallData
 	for i, c := range calls {
-		if i < t.a.opts.MaxCallsPerStep && c.Function.DroppedBytes == 0 {
+		if i < min(t.a.opts.MaxCallsPerStep, t.a.opts.MaxCalls-t.end.Calls) && c.Function.DroppedBytes == 0 {
 			carriedOut = append(carriedOut, c)
 		} else {
 			refused = append(refused, c)
@@ -411,6 +448,9 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	if said != nil {
 		err = errors.Join(err, t.record(ctx, said...))
 	}
+	if err == nil && t.end.Reason == "" && t.fuelIsSpent(results) {
+		return &limitError{"session_fuel"}
+	}
 	return err
 }
 
@@ -454,9 +494,12 @@ func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.R
 // setEndReason sets the reason, the error and the hint of a turn that ends with err, if any.
 func (t *turn) setEndReason(ctx context.Context, err error) {
 	var provider *llm.ProviderError
+	var limit *limitError
 	switch {
 	case err == nil:
 		return
+	case ctx.Err() != nil && errors.As(context.Cause(ctx), &limit), ctx.Err() == nil && errors.As(err, &limit):
+		t.end.Reason, t.end.Limit = session.EndLimit, limit.key
 	case ctx.Err() != nil:
 		t.end.Reason, t.end.Error = session.EndCancelled, context.Cause(ctx).Error()
 	case errors.As(err, &provider):

@@ -192,7 +192,7 @@ func newBench(t testing.TB, opts Options, replies ...reply) *bench {
 	store := &memory{}
 	log := session.NewLog(store, "s", time.Now)
 	b := &bench{t: t, store: store, model: &script{t: t, replies: replies}, tools: &tools{log: log}}
-	for limit, usual := range map[*int]int{&opts.MaxSteps: 50, &opts.MaxCallsPerStep: 15, &opts.RepeatedCalls: 4, &opts.HistoryChars: 400_000} {
+	for limit, usual := range map[*int]int{&opts.MaxSteps: 50, &opts.MaxCallsPerStep: 15, &opts.RepeatedCalls: 4} {
 		if *limit == 0 {
 			*limit = usual
 		}
@@ -251,7 +251,7 @@ func results(t testing.TB, messages []llm.Message) []string {
 // resumed session must go on where it stopped.
 func (b *bench) checkHistory() {
 	b.t.Helper()
-	past, err := ReadConversation(b.store.all(), b.opts.HistoryChars)
+	past, err := ReadConversation(b.store.all())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -722,7 +722,7 @@ func TestIDsThatRepeatAreMadeUnique(t *testing.T) {
 		b.store.events[i].Body, b.store.events[i].Salt = nil, nil
 	}
 	b.tools.log.Append(t.Context(), session.Draft{Type: session.TypeToolResult, Call: "call_9", Body: json.RawMessage(`{}`)})
-	past, err := ReadConversation(b.store.all(), 0)
+	past, err := ReadConversation(b.store.all())
 	if err != nil || len(past.messages) != 0 || past.turn != 2 {
 		t.Fatalf("got %+v, %v", past, err)
 	}
@@ -770,7 +770,7 @@ func TestBriefsAreToldWhenTheyAreNew(t *testing.T) {
 	b.run(t.Context(), "two")
 	date = "It is Tuesday."
 	b.run(t.Context(), "three")
-	past, err := ReadConversation(of(b.store.events...), 0)
+	past, err := ReadConversation(of(b.store.events...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -15,23 +17,21 @@ type ContextReport struct {
 
 	ByTool  map[string]int // sizes of calls and results, by the name of the tool
 	Tools   int            // size of the definitions of the tools, to which Budget does not apply
-	Budget  int            // limit for the conversation, which is all parts but Tools
+	Budget  int            // limit for the conversation, which is all parts but Tools; 0: only Limit counts
 	LeftOut LeftOut        // parts that were left out
 
-	Limit int // size of the model's context, in tokens; 0: unknown
-	Spent Spent
+	Tokens  int  // tokens of the next request, as far as the provider has reported them and else estimated
+	Limit   int  // size of the model's context, in tokens
+	Assumed bool // Limit is not known, and is [AssumedContextTokens]
+	Spent   Spent
+
+	Summary string // text that the model has in place of earlier messages; empty: it has all of them
 }
 
-// LeftOut counts the parts of the conversation that a request leaves out to fit.
+// LeftOut counts the parts of the conversation that requests leave out to fit.
 type LeftOut struct {
-	Turns     int // number of turns that are left out as a whole, from the oldest on
-	Shortened int // number of calls without their arguments, and of results without their output
-	Images    int // number of images
-	Chars     int // characters of everything that is left out
-}
-
-func (l LeftOut) plus(m LeftOut) LeftOut {
-	return LeftOut{l.Turns + m.Turns, l.Shortened + m.Shortened, l.Images + m.Images, l.Chars + m.Chars}
+	Parts int // number of results, arguments, thoughts, images and prompts of which something is left out
+	Chars int // characters of everything that is left out
 }
 
 // Spent is the usage of a session, including its earlier turns from the log. A request
@@ -46,6 +46,11 @@ type Spent struct {
 // add counts the usage in an event.
 func (s *Spent) add(e session.Event) {
 	switch e.Type {
+	case session.TypeContextCompacted:
+		var c session.ContextCompacted
+		if e.Turn == 0 && json.Unmarshal(e.Body, &c) == nil { // otherwise the end of the turn counts it
+			s.Usage, s.Cost = s.Usage.Plus(c.Usage), llm.AddCosts(s.Cost, c.Cost)
+		}
 	case session.TypeStepEnded:
 		var step session.StepEnded
 		if json.Unmarshal(e.Body, &step) == nil {
@@ -62,12 +67,18 @@ func (s *Spent) add(e session.Event) {
 	}
 }
 
-// ContextReport returns the sizes of the next request. It may be called between turns only.
-func (a *Agent) ContextReport() ContextReport {
-	conversation := a.conversation
-	conversation.makeRoom() // as the next request does
-	messages := conversation.messages
-	c := ContextReport{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, LeftOut: conversation.leftOut, Limit: a.opts.ContextTokens, Spent: a.conversation.spent}
+// ContextReport returns the sizes of the next request. It may be called between turns only, and
+// asks the server for the size of the model's context, if that is not known.
+func (a *Agent) ContextReport(ctx context.Context) ContextReport {
+	limit := a.opts.ContextTokens
+	if n, asked := a.contextTokens[a.opts.Model]; limit <= 0 && asked {
+		limit = n
+	} else if limit <= 0 {
+		limit = llm.ContextSizeOf(ctx, a.opts.Model, llm.Request{Model: a.opts.ModelName, Messages: a.conversation.messages})
+		a.contextTokens[a.opts.Model] = limit
+	}
+	messages := a.conversation.messages
+	c := ContextReport{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, LeftOut: a.conversation.leftOut, Limit: cmp.Or(limit, AssumedContextTokens), Assumed: limit <= 0, Spent: a.conversation.spent}
 	if len(messages) == 0 { // the first turn begins with these messages
 		system := ""
 		if a.opts.System != nil {
@@ -82,12 +93,14 @@ func (a *Agent) ContextReport() ContextReport {
 			}
 		}
 	}
-	for _, d := range a.opts.Tools.Definitions() {
-		c.Tools += len(d.Name) + len(d.Description) + len(d.Parameters)
-	}
+	a.tools = a.opts.Tools.Definitions()
+	c.Tools = a.toolChars()
 	for _, m := range messages {
 		n := size(m)
-		_, brief := m.Brief()
+		name, brief := m.Brief()
+		if name == summaryBrief {
+			c.Summary = m.Content
+		}
 		switch {
 		case m.Kind == llm.System, brief:
 			c.System += n
@@ -109,15 +122,13 @@ func (a *Agent) ContextReport() ContextReport {
 			}
 		}
 	}
+	c.Tokens = a.conversation.reported.tokensFor(c.System+c.Prompts+c.Answers+c.Calls+c.Results, c.Tools)
 	return c
 }
 
 // contextUse returns the context that the newest request and its answer use; nil: unknown.
 func (t *turn) contextUse() *session.ContextUse {
-	limit := t.a.opts.ContextTokens
-	if t.fallback != nil {
-		limit = t.fallback.ContextTokens
-	}
+	limit := t.contextTokens()
 	if limit <= 0 || t.lastUsage.Total() <= 0 {
 		return nil
 	}

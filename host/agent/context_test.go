@@ -37,11 +37,11 @@ func TestATurnTellsWhatItUsed(t *testing.T) {
 				t.Errorf("it cost %v, want %v", end.Cost, tt.cost)
 			}
 			// The log says the same as the agent itself.
-			past, err := ReadConversation(b.store.all(), 0)
+			past, err := ReadConversation(b.store.all())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(b.ContextReport().Spent, past.spent); diff != "" || past.spent.Turns != 1 {
+			if diff := cmp.Diff(b.ContextReport(t.Context()).Spent, past.spent); diff != "" || past.spent.Turns != 1 {
 				t.Errorf("spent by the agent, and by the log:\n%s", diff)
 			}
 		})
@@ -51,30 +51,21 @@ func TestATurnTellsWhatItUsed(t *testing.T) {
 func TestWhatFillsTheContext(t *testing.T) {
 	call := llm.CallMessage(llm.NewCall("a", "ls", "{}"))
 	result := llm.ResultMessage("a", "ls", tool.Result{Output: tool.Text("a file")})
-	past := Conversation{messages: []llm.Message{
+	var past Conversation
+	for i, m := range []llm.Message{
 		{Kind: llm.System, Content: "12345"}, {Kind: llm.User, Content: "first"}, {Kind: llm.Assistant, Content: "one"},
 		{Kind: llm.User, Content: "second"}, call, result, {Kind: llm.Assistant, Content: "both"},
-	}}
-	whole := 5 + 5 + 3 + 6 + size(call) + size(result) + 4
-	past.chars = whole
-	for _, tt := range []struct {
-		name   string
-		budget int
-		want   ContextReport
-	}{
-		{"all of it", whole, ContextReport{System: 5, Prompts: 11, Answers: 7, Calls: size(call), Results: size(result)}},
-		{"without the turn that does not fit", whole - 1, ContextReport{System: 5, Prompts: 6, Answers: 4, Calls: size(call), Results: size(result), LeftOut: LeftOut{Turns: 1, Chars: 8}}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			b := newBench(t, Options{Conversation: past, HistoryChars: tt.budget, ContextTokens: 9})
-			tt.want.Budget, tt.want.Limit, tt.want.ByTool = tt.budget, 9, map[string]int{"ls": size(call) + size(result)}
-			for _, d := range b.tools.Definitions() {
-				tt.want.Tools += len(d.Name) + len(d.Description) + len(d.Parameters)
-			}
-			if diff := cmp.Diff(tt.want, b.ContextReport()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		past.append(m, []string{4: "a", 5: "a", 6: ""}[i])
+	}
+	b := newBench(t, Options{Conversation: past, HistoryChars: 500, ContextTokens: 1000})
+	want := ContextReport{
+		System: 5, Prompts: 11, Answers: 7, Calls: size(call), Results: size(result), ByTool: map[string]int{"ls": size(call) + size(result)},
+		Tools: 2, Budget: 500, Limit: 1000,
+	}
+	want.Tokens = (want.System + want.Prompts + want.Answers + want.Calls + want.Results + want.Tools + 2) / 3
+	if diff := cmp.Diff(want, b.ContextReport(t.Context())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

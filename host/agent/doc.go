@@ -7,4 +7,9 @@
 // yields every event of the session as it happens: terminal, JSON output and replay read the
 // same stream. The conversation is built from the recorded events, in a running turn and by
 // [ReadConversation] when a session is resumed: the model reads the log.
+//
+// A request has a budget: the context of the model in tokens, and perhaps a number of
+// characters. What a request leaves out to stay below it, later requests leave out, too; this is
+// an event. Parts of messages go first: old results, arguments, thoughts and images. Then a
+// summary stands for old calls and answers. The words of a person stay.
 package agent

@@ -19,11 +19,16 @@ import (
 // log. The zero value is a new session.
 type Conversation struct {
 	messages    []llm.Message
+	about       []about                // facts about each message of messages
+	numbered    int                    // number of the newest message; 0: there was none
+	read        int                    // number of the newest message that a model has read or written; 0: none
 	chars       int                    // total size of messages, in characters
-	maxChars    int                    // size of chars above which messages are left out; 0: none is
-	retryChars  int                    // size of chars above which makeRoom tries again; 0: maxChars
 	leftOut     LeftOut                // parts that were left out so far
 	starts      []turnStart            // of the turns that can be taken back, in their order
+	facts       facts                  // facts about the work so far
+	step        [2]int                 // turn and step of the newest message of a model
+	stepStart   int                    // number of the first message of that step; 0: there is none
+	reported    reported               // the newest size in tokens that a provider has reported
 	turn        int                    // number of the newest turn; 0: none
 	ids         map[string]bool        // IDs of all calls of the session, including a person's
 	openCalls   []llm.CallData         // calls of the current step, in order
@@ -31,6 +36,22 @@ type Conversation struct {
 	answered    bool                   // set once the current step gets no further calls
 	spent       Spent
 	personCalls []PersonCall // calls of a person since the newest turn began, at most maxPersonCalls
+}
+
+// about holds facts about a message of a conversation.
+type about struct {
+	number int    // number of the message in the session, from 1; no other message ever gets it
+	turn   int    // turn of the message, or for a message between two turns the turn before it
+	call   string // ID of the call, if the message is a call or its result; else empty
+	chars  int    // size of the message, in characters
+	cut    cut    // the part of a result or of a person's words that is left; zero: all of it
+	noArgs bool   // the arguments of the call were left out
+}
+
+// reported is the size of a conversation as a provider has counted it.
+type reported struct {
+	tokens int // tokens of the request and of its answer; 0: no provider has counted
+	chars  int // size of the same messages, in characters
 }
 
 // PersonCall is a call that a person has made between two turns, and its result. The model
@@ -67,10 +88,10 @@ func (c *Conversation) addPersonCall(id string, m llm.Message) {
 // ReadConversation builds a conversation from a session's events, up to their first error.
 // Results come in the order of their calls, even if they ended in another order. A call
 // without a result, as after a crash, gets one that says so. Events whose body has been
-// deleted are left out. maxChars is [Options.HistoryChars] of the session: messages are left
-// out as in the running session, so a resumed session sends the same requests. 0: no limit.
-func ReadConversation(events iter.Seq2[session.Event, error], maxChars int) (Conversation, error) {
-	c := Conversation{maxChars: maxChars}
+// deleted are left out. Parts that the running session left out are left out again, as its
+// events say, so a resumed session sends the same requests.
+func ReadConversation(events iter.Seq2[session.Event, error]) (Conversation, error) {
+	var c Conversation
 	for e, err := range events {
 		if err != nil {
 			return c, fmt.Errorf("read history: %w", err)
@@ -85,6 +106,7 @@ func ReadConversation(events iter.Seq2[session.Event, error], maxChars int) (Con
 func (c *Conversation) add(e session.Event) {
 	c.turn = max(c.turn, e.Turn)
 	c.spent.add(e)
+	c.facts.add(e)
 	if e.Call != "" {
 		c.reserveID(e.Call)
 	}
@@ -102,11 +124,36 @@ func (c *Conversation) add(e session.Event) {
 		c.addPersonCall(e.Call, m)
 		return
 	}
-	if e.Type == session.TypeStepEnded || e.Type == session.TypeToolResult {
+	switch e.Type {
+	case session.TypeStepEnded:
+		if (e.Turn != c.step[0] || e.Step != c.step[1]) && c.answered { // a step without any message
+			c.endStep()
+		}
+		c.answered, c.read = true, c.numbered
+		c.addUsage(e)
+	case session.TypeToolResult:
 		c.answered = true
+	case session.TypeContextReduced:
+		var reduced session.ContextReduced
+		if json.Unmarshal(e.Body, &reduced) == nil {
+			c.endStep()
+			c.reduce(reduced.Parts)
+		}
+	case session.TypeContextCompacted:
+		var compacted session.ContextCompacted
+		if json.Unmarshal(e.Body, &compacted) == nil {
+			c.endStep()
+			c.compact(compacted)
+		}
 	}
 	if !ok {
 		return
+	}
+	if m.Kind == llm.Assistant || m.Kind == llm.ToolCall {
+		if step := [2]int{e.Turn, e.Step}; step != c.step || c.answered {
+			c.endStep()
+			c.step, c.stepStart = step, c.numbered+1
+		}
 	}
 	switch m.Kind {
 	case llm.ToolResult:
@@ -122,15 +169,11 @@ func (c *Conversation) add(e session.Event) {
 	case llm.Assistant:
 		if c.answered || len(c.openCalls) == 0 { // otherwise it is text between the calls of a step
 			c.endStep()
-			c.makeRoom()
 		}
-		c.append(m)
+		c.append(m, "")
 	case llm.ToolCall:
 		if c.answered {
 			c.endStep() // a new step without any text
-		}
-		if len(c.openCalls) == 0 {
-			c.makeRoom()
 		}
 		var call llm.CallData
 		if json.Unmarshal(m.Data, &call) == nil {
@@ -140,83 +183,27 @@ func (c *Conversation) add(e session.Event) {
 				m.Data = tool.Marshal(call)
 			}
 			c.openCalls = append(c.openCalls, call)
-			c.append(m)
+			c.append(m, e.Call)
 		}
 	default:
 		c.endStep()
-		c.append(m)
+		c.append(m, "")
 	}
 }
 
-func (c *Conversation) append(m llm.Message) {
+// append adds a message behind the others. call is the ID of its call; empty: it has none.
+func (c *Conversation) append(m llm.Message, call string) {
+	c.numbered++
 	c.messages = append(c.messages, m)
+	c.about = append(c.about, about{number: c.numbered, turn: c.turn, call: call, chars: size(m)})
 	c.chars += size(m)
-	if slices.ContainsFunc(m.Parts, func(part llm.Part) bool { return part.Data != nil }) {
-		c.dropImages()
-	}
 }
 
-const (
-	// imageChars is the size of an image in characters: providers count some 1,500 tokens for
-	// one, independent of its bytes.
-	imageChars = 6000
-	// maxImages and maxImagesBytes limit the images in a request; above, the oldest are
-	// dropped. Anthropic's API limits images to 2000 pixels a side if there are more than 20,
-	// and Google's takes 20 MB of base64 and text:
-	// https://docs.claude.com/en/docs/build-with-claude/vision,
-	// https://ai.google.dev/gemini-api/docs/image-understanding.
-	maxImages      = 20
-	maxImagesBytes = 12 << 20
-)
-
-// dropImages drops the oldest images if there are more than a request may hold. It drops more
-// than needed, down to half of the limits, because each change of earlier messages makes the
-// provider's cache of them useless. The newest image stays.
-func (c *Conversation) dropImages() {
-	number, bytes := 0, 0
-	each := func(f func(m *llm.Message, n int)) {
-		for i := range slices.Backward(c.messages) {
-			for n := range slices.Backward(c.messages[i].Parts) {
-				if data := c.messages[i].Parts[n].Data; data != nil {
-					number, bytes = number+1, bytes+len(data)
-					f(&c.messages[i], n)
-				}
-			}
-		}
-	}
-	each(func(*llm.Message, int) {})
-	if number <= maxImages && bytes <= maxImagesBytes {
-		return
-	}
-	number, bytes = 0, 0
-	each(func(m *llm.Message, n int) {
-		if number > 1 && (number > maxImages/2 || bytes > maxImagesBytes/2) {
-			m.Parts = slices.Clone(m.Parts)
-			m.Parts[n].Data = nil
-			c.chars -= imageChars
-			c.leftOut = c.leftOut.plus(LeftOut{Images: 1, Chars: imageChars})
-		}
-	})
-}
-
-// makeRoom leaves out messages, if the conversation has more than maxChars, until a quarter of
-// maxChars is free: the following requests then begin like this one, so that the provider's
-// cache stays useful, and nothing is shortened anew at each step. If it cannot free enough, it
-// tries again once the conversation has grown by a sixteenth of maxChars. It is called before
-// a request and, so that the log gives the same conversation, before the reply to the request.
-func (c *Conversation) makeRoom() {
-	if c.maxChars <= 0 || c.chars <= max(c.maxChars, c.retryChars) {
-		return
-	}
-	kept, left := fit(c.messages, c.maxChars-c.maxChars/4)
-	dropped := len(c.messages) - len(kept)
-	c.messages = slices.Clone(kept) // so that the other messages can be freed
-	c.moveStarts(dropped)
-	c.leftOut = c.leftOut.plus(left)
-	c.chars -= left.Chars
-	c.retryChars = 0
-	if c.chars > c.maxChars {
-		c.retryChars = c.chars + c.maxChars/16
+// addUsage notes the tokens that a provider has reported for the conversation up to now.
+func (c *Conversation) addUsage(e session.Event) {
+	var step session.StepEnded
+	if json.Unmarshal(e.Body, &step) == nil && step.Usage.Total() > 0 {
+		c.reported = reported{step.Usage.Total(), c.chars}
 	}
 }
 
@@ -239,7 +226,7 @@ func (c *Conversation) endStep() {
 		if !ok {
 			m = llm.ResultMessage(call.ID, call.Function.Name, interruptedResult(call.Function.Name))
 		}
-		c.append(m)
+		c.append(m, call.ID)
 	}
 	c.openCalls, c.results, c.answered = nil, nil, false
 }
@@ -255,157 +242,6 @@ func (c *Conversation) reserveID(id string) {
 // interruptedResult returns the result of a call without a result in the log.
 func interruptedResult(name string) tool.Result {
 	return tool.Failed(tool.CodeInterrupted, tool.InternalError, "%s was interrupted; whether it had any effect is not known", name)
-}
-
-// size returns the size of a message in a request, in characters: one for each byte of text,
-// and imageChars for each image.
-func size(m llm.Message) int {
-	n := len(m.Content) + len(m.Data)
-	for _, part := range m.Parts {
-		if n += len(part.Text); part.ProviderData != nil {
-			n += len(part.ProviderData.Data)
-		}
-		if part.Data != nil {
-			n += imageChars
-		}
-	}
-	return n
-}
-
-// fit returns the messages that fit into budget characters, and counts the parts that are left
-// out. System messages stay, and the newest brief of each name. First images are left out,
-// from the oldest on, then whole turns. If the current turn alone is too long, the arguments
-// of its calls and their results become notes, from the oldest on, see recentMessages. If that
-// is not enough, more characters than budget remain.
-func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
-	total := 0
-	for _, m := range messages {
-		total += size(m)
-	}
-	if total <= budget {
-		return messages, LeftOut{}
-	}
-	whole := total
-	var left LeftOut
-	messages = slices.Clone(messages)
-	for i, m := range messages[:max(len(messages)-recentMessages, 0)] {
-		if total > budget && len(m.Parts) > 0 {
-			messages[i] = m.WithoutImages()
-			saved := size(m) - size(messages[i])
-			total, left.Images = total-saved, left.Images+saved/imageChars
-		}
-	}
-	lastUser, stays := 0, map[int]bool{}
-	seen := map[string]bool{} // names of briefs
-	for i, m := range slices.Backward(messages) {
-		name, brief := m.Brief()
-		switch {
-		case m.Kind == llm.System:
-			stays[i] = true
-		case brief:
-			stays[i], seen[name] = !seen[name], true
-		case m.Kind == llm.User && !m.IsDuringTurn():
-			lastUser = max(lastUser, i)
-		}
-	}
-	var out []llm.Message
-	dropping := true
-	for i, m := range messages {
-		if m.Kind == llm.User && !m.IsDuringTurn() && !stays[i] && (total <= budget || i == lastUser) {
-			dropping = false // a turn is kept or dropped as a whole
-		}
-		if dropping && !stays[i] {
-			total -= size(m)
-			if _, brief := m.Brief(); m.Kind == llm.User && !brief && !m.IsDuringTurn() {
-				left.Turns++
-			}
-			if isShortened(m) { // it now counts as part of a turn
-				left.Shortened--
-			}
-			continue
-		}
-		out = append(out, m)
-	}
-	for i := range out {
-		if total <= budget {
-			break
-		}
-		recent := i >= len(out)-recentMessages
-		if out[i].Kind == llm.ToolResult && !recent || out[i].Kind == llm.ToolCall && (!recent || size(out[i]) > budget/recentMessages) {
-			before := size(out[i])
-			out[i] = shortened(out[i])
-			if saved := before - size(out[i]); saved > 0 {
-				total -= saved
-				left.Shortened++
-			}
-		}
-	}
-	left.Chars = whole - total
-	return out, left
-}
-
-// recentMessages is the number of messages at the end that fit does not shorten and that keep
-// their images there. Calls with more than their share of the budget are shortened all the same.
-const recentMessages = 8
-
-// Marks of the notes that replace arguments and outputs, see isShortened.
-const (
-	leftOutKey  = "left_out"
-	leftOutNote = ", left out to save room;"
-)
-
-// isShortened reports whether a message was shortened. It must have a mark and be short,
-// because a tool may have written the same words.
-func isShortened(m llm.Message) bool {
-	const maxBytes = 1 << 10 // ids and names take a few hundred
-	switch {
-	case len(m.Data) > maxBytes:
-	case m.Kind == llm.ToolCall:
-		return bytes.Contains(m.Data, []byte(`{\"`+leftOutKey+`\":`))
-	case m.Kind == llm.ToolResult:
-		return bytes.Contains(m.Data, []byte(leftOutNote))
-	}
-	return false
-}
-
-// shortened returns a call with a note instead of its arguments, or a result with a note
-// instead of its output; m itself if this is not shorter.
-func shortened(m llm.Message) llm.Message {
-	if isShortened(m) {
-		return m
-	}
-	if m.Kind == llm.ToolCall {
-		var data llm.CallData
-		return replaceText(m, &data, &data.Function.Arguments, func(n int) any {
-			return map[string]string{leftOutKey: fmt.Sprintf("%d bytes of arguments", n)}
-		})
-	}
-	var data llm.ResultData
-	return replaceText(m, &data, &data.Output, func(n int) any {
-		return map[string]any{
-			"tool_success": data.Success,
-			"result":       map[string]string{"output": fmt.Sprintf("(%d bytes%s call the tool again if you need them)", n, leftOutNote)},
-		}
-	})
-}
-
-// replaceText returns m with a text in its data replaced by a note, if the note is shorter.
-// data points to the type of m's Data, and text to a field in it. note makes the note, given
-// the length of the text in bytes.
-func replaceText(m llm.Message, data any, text *string, note func(length int) any) llm.Message {
-	if json.Unmarshal(m.Data, data) != nil {
-		return m
-	}
-	short := string(tool.Marshal(note(len(*text))))
-	if len(short) >= len(*text) {
-		return m
-	}
-	*text = short
-	m.Data = tool.Marshal(data)
-	if m.Kind == llm.ToolCall {
-		m.Parts = nil // the reasoning behind a call is useless without its arguments
-	}
-	return m
 }
 
 // RecordInterrupted records that a call without a result was interrupted, as a failed result.

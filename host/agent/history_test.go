@@ -1,18 +1,12 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
@@ -124,7 +118,7 @@ func TestHistory(t *testing.T) {
 		}, "user:q call:a result:a", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			past, err := ReadConversation(of(c.events...), 0)
+			past, err := ReadConversation(of(c.events...))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +137,7 @@ func TestHistoryTellsThatTheLogCannotBeRead(t *testing.T) {
 	bad := errors.New("disk I/O error")
 	_, err := ReadConversation(func(yield func(session.Event, error) bool) {
 		_ = yield(said(1, llm.User, "q"), nil) && yield(session.Event{}, bad)
-	}, 0)
+	})
 	if !errors.Is(err, bad) {
 		t.Errorf("got %v", err)
 	}
@@ -166,204 +160,9 @@ func TestInterruptRecordsAResultForACallWithoutOne(t *testing.T) {
 	}
 }
 
-func messages(turns ...int) []llm.Message {
-	out := []llm.Message{{Kind: llm.System, Content: strings.Repeat("s", 50)}}
-	id := 0
-	for n, steps := range turns {
-		out = append(out, llm.Message{Kind: llm.User, Content: fmt.Sprintf("prompt %d", n)})
-		for range steps {
-			id++
-			name := fmt.Sprintf("c%d", id)
-			data, _ := json.Marshal(llm.CallData{ID: name})
-			out = append(out, llm.Message{Kind: llm.ToolCall, Data: data},
-				llm.ResultMessage(name, "ls", tool.Result{Output: tool.Text(strings.Repeat("x", 1000))}))
-		}
-		out = append(out, llm.Message{Kind: llm.Assistant, Content: fmt.Sprintf("answer %d", n)})
-	}
-	return out
-}
-
 func total(messages []llm.Message) (n int) {
 	for _, m := range messages {
 		n += size(m)
 	}
 	return n
-}
-
-func fitted(messages []llm.Message, budget int) []llm.Message {
-	out, _ := fit(messages, budget)
-	return out
-}
-
-// TestRoomIsMadeRarely: requests stay within the limit, most begin like the one before,
-// and they are the same in a resumed session.
-func TestRoomIsMadeRarely(t *testing.T) {
-	for name, c := range map[string]struct {
-		turns []int // steps of each
-		room  int   // characters, in steps of some 1,200
-	}{
-		"one long turn":       {[]int{200}, 80},
-		"many turns":          {slices.Repeat([]int{1, 0, 3}, 40), 30},
-		"a long one behind":   {[]int{2, 3, 100}, 45},
-		"one with large ends": {slices.Repeat([]int{30}, 4), 25},
-	} {
-		t.Run(name, func(t *testing.T) {
-			all := messages(c.turns...)
-			budget := 1200 * c.room
-			known, again := Conversation{maxChars: budget}, Conversation{maxChars: budget}
-			var last []llm.Message
-			requests, others := 0, 0
-			for _, m := range all {
-				if m.Kind == llm.ToolCall || m.Kind == llm.Assistant { // the reply to a request
-					known.makeRoom()
-					requests++
-					if total(known.messages) > budget {
-						t.Fatalf("request %d has %d characters of %d", requests, total(known.messages), budget)
-					}
-					if len(known.messages) < len(last) || !slices.EqualFunc(last, known.messages[:len(last)], func(a, b llm.Message) bool { return bytes.Equal(a.Data, b.Data) }) {
-						others++
-					}
-					last = slices.Clone(known.messages)
-				}
-				known.append(m)
-				typ, call := session.TypeMessage, ""
-				switch m.Kind {
-				case llm.ToolCall:
-					typ, call = session.TypeToolCall, decode[llm.CallData](t, m.Data).ID
-				case llm.ToolResult:
-					typ, call = session.TypeToolResult, decode[llm.ResultData](t, m.Data).CallID
-				}
-				again.add(event(1, typ, call, m))
-			}
-			checkPairs(t, known.messages)
-			again.endStep()
-			if most := total(all)/(budget/4) + 1; others == 0 || others > most {
-				t.Errorf("%d of %d requests begin otherwise than the one before, at most %d need to", others, requests, most)
-			}
-			if diff := cmp.Diff(outline(t, known.messages), outline(t, again.messages)); diff != "" || known.leftOut != again.leftOut {
-				t.Errorf("resumed it is another conversation (-was +is):\n%s%+v, %+v", diff, known.leftOut, again.leftOut)
-			}
-			if known.chars != total(known.messages) || known.leftOut.Chars != total(all)-known.chars {
-				t.Errorf("%d characters are known, and said to be %d; %+v are left out of %d", total(known.messages), known.chars, known.leftOut, total(all))
-			}
-			short := 0
-			for _, m := range known.messages {
-				if isShortened(m) {
-					short++
-				}
-			}
-			if short != known.leftOut.Shortened {
-				t.Errorf("%d messages are short, and said to be %d", short, known.leftOut.Shortened)
-			}
-		})
-	}
-}
-
-// If nothing more can be left out, this is not tried again at each step.
-func TestThereIsNotAlwaysRoom(t *testing.T) {
-	p := Conversation{maxChars: 1000}
-	p.append(llm.Message{Kind: llm.User, Content: strings.Repeat("p", 2000)})
-	tried := 0
-	for range 100 {
-		before := p.retryChars
-		if p.makeRoom(); p.retryChars != before {
-			tried++
-		}
-		p.append(llm.Message{Kind: llm.Assistant, Content: "0123456789"})
-	}
-	if tried < 10 || tried > 1000/(1000/16)+2 {
-		t.Errorf("it was tried %d times in 100 steps", tried)
-	}
-}
-
-func TestFitLeavesWhatFits(t *testing.T) {
-	m := messages(1, 1)
-	for _, budget := range []int{total(m), total(m) + 1} {
-		if diff := cmp.Diff(m, fitted(m, budget)); diff != "" {
-			t.Errorf("budget %d: %s", budget, diff)
-		}
-	}
-}
-
-func TestFitDropsTheOldestTurnsAsAWhole(t *testing.T) {
-	m := messages(1, 0, 1)
-	got := outline(t, fitted(m, total(m)-1))
-	want := []string{"system:" + strings.Repeat("s", 50), "user:prompt 1", "assistant:answer 1", "user:prompt 2", "call:c2", "result:c2", "assistant:answer 2"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestFitKeepsTheLastBriefOfEachName(t *testing.T) {
-	m := slices.Concat([]llm.Message{llm.BriefMessage("date", "Monday"), llm.BriefMessage("file", "tabs")}, messages(1)[1:],
-		[]llm.Message{llm.BriefMessage("date", "Tuesday")}, messages(1)[1:])
-	kept, _ := fit(m, total(m)*2/3)
-	got := strings.Join(outline(t, kept), " ")
-	if want := "user:tabs user:Tuesday user:prompt 0 call:c1 result:c1 assistant:answer 0"; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if got, _ := fit(m, total(m)); len(got) != len(m) {
-		t.Errorf("of what fits %d messages are left of %d", len(got), len(m))
-	}
-}
-
-func TestFitShortensOldResultsOfALongTurn(t *testing.T) {
-	m := messages(20)
-	before := slices.Clone(m)
-	got := fitted(m, 15_000)
-	if diff := cmp.Diff(before, m); diff != "" {
-		t.Errorf("the conversation itself was changed: %s", diff)
-	}
-	if total(got) > 15_000 || len(got) != len(m) {
-		t.Errorf("%d characters, %d messages", total(got), len(got))
-	}
-	first := decode[llm.ResultData](t, got[3].Data)
-	if first.CallID != "c1" || !strings.Contains(first.Output, "left out to save room") || !json.Valid([]byte(first.Output)) {
-		t.Errorf("got %+v", first)
-	}
-	if diff := cmp.Diff(m[len(m)-recentMessages:], got[len(got)-recentMessages:]); diff != "" {
-		t.Errorf("the last ones were changed: %s", diff)
-	}
-}
-
-// TestFitHolds: for any conversation and any budget, system messages and the current turn
-// stay, calls and results stay together and in order, and the budget holds unless the
-// rest has to stay.
-func TestFitHolds(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(3, 4))
-	for range 400 {
-		var turns []int
-		for range rnd.IntN(6) {
-			turns = append(turns, rnd.IntN(12))
-		}
-		m := messages(append(turns, rnd.IntN(20))...)
-		if rnd.IntN(2) == 0 {
-			m = m[:len(m)-1] // in the middle of a turn
-		}
-		budget := rnd.IntN(total(m) + 100)
-		got := fitted(m, budget)
-		checkPairs(t, got)
-
-		current := m[slices.IndexFunc(m, func(x llm.Message) bool { return x.Content == fmt.Sprintf("prompt %d", len(turns)) }):]
-		if got[0].Kind != llm.System || len(got) < 1+len(current) {
-			t.Fatalf("budget %d: %v is all that is left of %v", budget, outline(t, got), outline(t, m))
-		}
-		if diff := cmp.Diff(outline(t, current), outline(t, got[len(got)-len(current):])); diff != "" {
-			t.Fatalf("budget %d: the current turn: %s", budget, diff)
-		}
-		if len(got) > 1 && got[1].Kind != llm.User {
-			t.Fatalf("budget %d: it begins with a %s", budget, got[1].Kind)
-		}
-		if budget == 0 || total(got) <= budget {
-			continue
-		}
-		if len(got) != 1+len(current) {
-			t.Fatalf("budget %d: %d characters, and an older turn is still there", budget, total(got))
-		}
-		for i := range len(got) - recentMessages {
-			if got[i].Kind == llm.ToolResult && !strings.Contains(string(got[i].Data), "left out to save room") {
-				t.Fatalf("budget %d: %d characters, and message %d is whole", budget, total(got), i)
-			}
-		}
-	}
 }

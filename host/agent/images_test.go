@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -47,38 +48,42 @@ func TestOldImagesAreForgotten(t *testing.T) {
 		"too many bytes":                {[][]int{{3 * mib, 3 * mib, 3 * mib, 3 * mib}, {1}}, "oooxx"},
 		"too many bytes of one result":  {[][]int{{4 * mib, 4 * mib, 4 * mib, 1}}, "ooxx"},
 		"the last stays, however large": {[][]int{{1}, {13 * mib}}, "ox"},
-		"room is made for some at once": {[][]int{slices.Repeat([]int{1}, maxImages+1), slices.Repeat([]int{1}, 10)}, "ooooooooooo" + "xxxxxxxxxx" + "xxxxxxxxxx"},
+		"room is made for some at once": {[][]int{slices.Repeat([]int{1}, maxImages+1), slices.Repeat([]int{1}, 10)}, strings.Repeat("o", 21) + "xxxxxxxxxx"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := []session.Event{said(1, llm.User, "look")}
 			for i, sizes := range c.sizes {
 				events = append(events, seeing(1, fmt.Sprint("c", i), sizes...)...)
 			}
-			past, err := ReadConversation(of(events...), 0)
+			past, err := ReadConversation(of(events...))
 			if err != nil {
 				t.Fatal(err)
 			}
+			p := past.planner()
+			p.limitImages()
+			past.reduce(p.parts)
 			if got := there(past.messages); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
-			if past.chars != total(past.messages) {
+			if past.chars != total(past.messages) || past.chars != p.chars {
 				t.Errorf("%d characters are said to be %d", total(past.messages), past.chars)
 			}
 		})
 	}
 }
 
-// TestAnImageCountsForWhatAProviderTakesForIt: images are left out before whole turns.
+// TestAnImageCountsForWhatAProviderTakesForIt: old images are left out before the request is too
+// large, and none that no model has seen.
 func TestAnImageCountsForWhatAProviderTakesForIt(t *testing.T) {
 	events := []session.Event{said(1, llm.User, "look")}
 	for i := range 3 {
 		events = append(events, seeing(1, fmt.Sprint("c", i), 3<<20)...)
 	}
-	events = append(events, said(2, llm.User, "and now"))
+	events = append(events, said(1, llm.Assistant, "hm"), event(1, session.TypeStepEnded, "", session.StepEnded{}))
 	for i := range 4 {
-		events = append(events, seeing(2, fmt.Sprint("d", i), 10)...)
+		events = append(events, seeing(1, fmt.Sprint("d", i), 10)...)
 	}
-	past, err := ReadConversation(of(events...), 0)
+	past, err := ReadConversation(of(events...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +91,11 @@ func TestAnImageCountsForWhatAProviderTakesForIt(t *testing.T) {
 	if all < 7*imageChars || all > 7*imageChars+5000 {
 		t.Errorf("seven images count for %d characters", all)
 	}
-	for budget, want := range map[int]string{all: "xxxxxxx", all - 1: "oxxxxxx", all - imageChars - 1: "ooxxxxx", all - 3*imageChars: "oooxxxx"} {
-		got, left := fit(past.messages, budget)
-		if there(got) != want || len(got) != len(past.messages) || total(got) > budget || left.Chars != all-total(got) || left.Images != (all-total(got))/imageChars {
-			t.Errorf("budget %d: %s, %d messages, %+v, want %s", budget, there(got), len(got), left, want)
+	for target, want := range map[int]string{all: "xxxxxxx", all - 1: "ooxxxxx", 10: "oooxxxx"} {
+		p := past.planner()
+		p.plan(budget{target, all}, 10_000)
+		if there(p.messages) != want || p.chars != total(p.messages) {
+			t.Errorf("target %d: %s, %d of %d characters, want %s", target, there(p.messages), p.chars, total(p.messages), want)
 		}
 		if got := there(past.messages); got != "xxxxxxx" {
 			t.Fatalf("the conversation itself was changed: %s", got)

@@ -11,8 +11,11 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// turnStart is the place in a conversation where a turn begins.
-type turnStart struct{ turn, message int }
+// turnStart is the conversation as a turn found it.
+type turnStart struct {
+	turn   int
+	before Conversation
+}
 
 // Rewind takes the conversation back to before a turn: the next request begins as that turn
 // found it. The log keeps everything, and gets an event. changed are the files that later turns
@@ -39,13 +42,14 @@ func (a *Agent) Rewind(ctx context.Context, turn int, changed []string) error {
 // maxNamedFiles limits the files that the model is told of; the others are counted.
 const maxNamedFiles = 20
 
-// beginTurn notes where a turn begins.
+// beginTurn remembers the conversation before a turn. What it shares with it later does not change.
 func (c *Conversation) beginTurn(turn int) {
 	c.endStep()
-	c.starts = append(c.starts, turnStart{turn, len(c.messages)})
+	c.starts = append(slices.Clip(c.starts), turnStart{turn, *c})
 }
 
-// rewind drops the messages that an event of a rewind takes back.
+// rewind makes the conversation what it was before a turn, as an event says. What the session has
+// spent and done stays.
 func (c *Conversation) rewind(body json.RawMessage) {
 	var r session.Rewound
 	if json.Unmarshal(body, &r) != nil || r.Turn < 1 {
@@ -56,19 +60,8 @@ func (c *Conversation) rewind(body json.RawMessage) {
 	if n < 0 {
 		return
 	}
-	for _, m := range c.messages[c.starts[n].message:] {
-		c.chars -= size(m)
-	}
-	c.messages, c.starts = slices.Clone(c.messages[:c.starts[n].message]), c.starts[:n]
-}
-
-// moveStarts corrects the starts after dropped messages before the newest turns were removed.
-func (c *Conversation) moveStarts(dropped int) {
-	first := 0 // index after the system prompt
-	for first < len(c.messages) && c.messages[first].Kind == llm.System {
-		first++
-	}
-	for i := range c.starts {
-		c.starts[i].message = max(c.starts[i].message-dropped, first)
-	}
+	now := *c
+	*c = c.starts[n].before
+	c.messages, c.about = slices.Clip(c.messages), slices.Clip(c.about)
+	c.turn, c.ids, c.spent, c.facts, c.personCalls = now.turn, now.ids, now.spent, now.facts, now.personCalls
 }

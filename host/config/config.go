@@ -11,6 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
+// NoCharBudget is the value of [Config.HistoryCharBudget] that limits nothing.
+const NoCharBudget = 100_000_000
+
 // Config holds all settings after the layers were merged. Start from [Default] or [Merge]: the
 // zero value is not usable. Set and Cap change a copy without an effect on the original.
 type Config struct {
@@ -31,7 +34,15 @@ type Config struct {
 	SessionFuel         int           // limit on the fuel of all calls in a session, in units; default 10000000000000
 	ToolStore           int           // limit on the bytes that the tools of one module store in a session; default 262144
 	SessionStore        int           // limit on the bytes that all tools store in a session; default 1048576
-	HistoryCharBudget   int           // limit on the characters of the conversation that are sent; default 400000
+	ToolTokenLimit      int           // limit on the tokens of one result that are sent; default 20000
+	HistoryCharBudget   int           // limit on the characters of the conversation that are sent; default 100000000
+	Compaction          string        // auto or off: whether a model summarizes a conversation that is too long; default auto
+	CompactionProfile   string        // name of the profile that summarizes; default "", the model that is asked
+	TurnCalls           int           // limit on the calls of one turn; default 1000000
+	TurnTokens          int           // limit on the tokens of one turn; default 1<<50
+	SessionTokens       int           // limit on the tokens of a session; default 1<<50
+	TurnTime            time.Duration // limit on the time of one turn; default 1000h
+	MaxCost             float64       // limit on the cost of a session in US dollars; default 0, none
 	RequireConfirmation bool          // every call is asked about, even a safe one; default false
 	Auto                bool          // plain changes are made without a question; default false
 	SystemPrompt        string        // text added to the system prompt; default none

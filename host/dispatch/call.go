@@ -25,6 +25,7 @@ type pending struct {
 	state             state
 	call              tool.Call
 	hostTool          *tool.Entry   // undoEntry for a call of [Dispatcher.Undo]; nil: find looks up the tool
+	artifact          *artifactArgs // page of an artifact that the call reads; nil: it reads none
 	textForModel      string        // text that the model gets if an undo is carried out; empty for other calls
 	requestedName     string        // name of the tool in the call as written, maybe an alias
 	seen              *seenFiles    // contents that the conversation has seen
@@ -186,6 +187,9 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 		return result, staged, err
 	}
 	p.d.openGroupOf(entry)
+	if p.artifact != nil {
+		return p.readArtifact(ctx), nil, nil
+	}
 	result, staged, err := p.runWithHistory(ctx, grant, entry)
 	p.usage = result.Usage
 	if missing := entry.MissingHint(); missing != nil && result.Err != nil && mayLackGrant(result.Err.Code) {

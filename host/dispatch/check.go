@@ -119,7 +119,7 @@ func (p *pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 		return &refusal{r}
 	}
 	p.call.Args = args
-	return nil
+	return p.checkRead(entry)
 }
 
 func (p *pending) cancelledError() error {

@@ -59,7 +59,10 @@ type Options struct {
 	// HistoryTool is the built-in tool that searches the history of a repository before
 	// commands can read the repository. Nil: every history counts as unsearched.
 	HistoryTool *tool.Entry
-	Undo        Undoer // stages the changes that undo a turn; nil: nothing can be undone
+	// Artifact returns the text of an earlier result of the session, by the ID of its call. Nil:
+	// no call can read one.
+	Artifact func(ctx context.Context, name string) (string, error)
+	Undo     Undoer // stages the changes that undo a turn; nil: nothing can be undone
 }
 
 // Dispatcher carries out calls. It is safe for concurrent use.

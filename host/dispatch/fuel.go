@@ -46,6 +46,9 @@ func (f *fuel) budgets(tool string) []*policy.Budget {
 	return []*policy.Budget{f.tools[tool], f.session}
 }
 
+// FuelIsSpent reports whether the session has no fuel left for any call.
+func (d *Dispatcher) FuelIsSpent() bool { return d.fuel.session.Left() == 0 }
+
 // FuelUse holds the use and the limit of one budget.
 type FuelUse struct {
 	Tool        string // name; empty: the whole session

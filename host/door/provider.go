@@ -104,6 +104,9 @@ type Provider struct {
 	// Fallback lists providers that are asked in this order if this one fails and another may
 	// succeed. Their own Fallback is ignored.
 	Fallback []Provider
+	// Summarizer is asked for summaries of conversations that are too long; nil: the provider
+	// itself is. Its own Fallback and Summarizer are ignored.
+	Summarizer *Provider
 }
 
 // Address returns the URL of the provider; empty: it is unknown, or runs in this process. For
@@ -263,17 +266,31 @@ func (s *Session) fillModel(opts *agent.Options, p Provider) error {
 	opts.ModelName, opts.ContextTokens, opts.Price = cmp.Or(opts.ModelName, p.Client.Model), cmp.Or(opts.ContextTokens, p.Client.ContextTokens), cmp.Or(opts.Price, p.Price)
 	var others []llm.Alternative
 	for _, other := range p.Fallback {
-		model, err := s.model(&other)
+		a, err := s.alternative(other)
 		if err != nil {
 			s.door.opts.Note("warning: %s cannot be asked where %s fails: %v", other.Profile, p.Profile, err)
 			continue
 		}
-		others = append(others, llm.Alternative{Profile: other.Profile, Provider: other.Name, Name: other.Client.Model, Model: model, ContextTokens: other.Client.ContextTokens, Price: other.Price})
+		others = append(others, a)
+	}
+	opts.Summarizer = nil
+	if p.Summarizer != nil {
+		a, err := s.alternative(*p.Summarizer)
+		if err != nil {
+			return err
+		}
+		opts.Summarizer = &a
 	}
 	if others != nil {
 		opts.Model = llm.Failover(first, others)
 	}
 	return nil
+}
+
+// alternative returns a provider that is asked beside another.
+func (s *Session) alternative(p Provider) (llm.Alternative, error) {
+	model, err := s.model(&p)
+	return llm.Alternative{Profile: p.Profile, Provider: p.Name, Name: p.Client.Model, Model: model, ContextTokens: p.Client.ContextTokens, Price: p.Price}, err
 }
 
 // model returns the model of one provider, and fills in the defaults of p.

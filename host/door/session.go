@@ -86,6 +86,9 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 		for _, p := range opts.Provider.Fallback {
 			d.AddSecret(p.Client.APIKey)
 		}
+		if p := opts.Provider.Summarizer; p != nil {
+			d.AddSecret(p.Client.APIKey)
+		}
 	}
 	st, err := d.Store(ctx)
 	if err != nil {
@@ -122,11 +125,14 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, SessionID: opts.ID, Remember: opts.Remember,
 		Redact: d.opts.Redact, Undo: undo.New(st, opts.ID, d.stageDir, d.Sandbox().StageBudget(), d.opts.Redact),
 		HistoryTool: historyTool(),
+		Artifact: func(ctx context.Context, name string) (string, error) {
+			return agent.ReadArtifact(st.Events(ctx, opts.ID, 0), name)
+		},
 	})
 	var past agent.Conversation
 	if !isNew { // none of its events counts before all of them are verified
 		events := s.Tools.Resume(resumableEvents(session.VerifyEach(st.Events(ctx, opts.ID, 0))))
-		if past, err = agent.ReadConversation(events, opts.Agent.HistoryChars); err != nil {
+		if past, err = agent.ReadConversation(events); err != nil {
 			return nil, err
 		}
 		s.PersonCalls = past.PersonCalls()
@@ -351,13 +357,22 @@ func (s *Session) Run(ctx context.Context, prompt string, with ...agent.Attachme
 	return s.agent.Run(ctx, prompt, with...)
 }
 
+// Compact replaces the earlier calls and answers of the conversation by a summary, see
+// [agent.Agent.Compact]. Without a model it yields only an error. No turn may be running.
+func (s *Session) Compact(ctx context.Context, focus string) iter.Seq2[session.Event, error] {
+	if s.agent == nil {
+		return func(yield func(session.Event, error) bool) { yield(session.Event{}, errNoModel) }
+	}
+	return s.agent.Compact(ctx, focus)
+}
+
 // ContextReport returns the size of the next request, and the use of the session so far. It
 // may be called between turns only. Without a model it returns the zero value.
-func (s *Session) ContextReport() agent.ContextReport {
+func (s *Session) ContextReport(ctx context.Context) agent.ContextReport {
 	if s.agent == nil {
 		return agent.ContextReport{}
 	}
-	return s.agent.ContextReport()
+	return s.agent.ContextReport(ctx)
 }
 
 // ApproverFunc is an approver made of a function that blocks until one question is answered.

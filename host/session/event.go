@@ -32,6 +32,8 @@ const (
 	TypeStepEnded        Type = "step.ended"    // the model has answered one request
 	TypeTurnEnded        Type = "turn.ended"
 	TypeRewound          Type = "conversation.rewound" // outside a turn: earlier turns are no part of the conversation any more
+	TypeContextReduced   Type = "context.reduced"      // parts of the conversation that later requests leave out
+	TypeContextCompacted Type = "context.compacted"    // a summary that replaces a part of the conversation
 )
 
 // The types of events that are shown but never stored.

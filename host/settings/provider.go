@@ -50,6 +50,11 @@ func (s *Settings) Provider(ctx context.Context, name string, keys Keys, rules [
 		}
 		p.Fallback = append(p.Fallback, *o)
 	}
+	if other := s.Config.CompactionProfile; other != "" && s.Config.Compaction != "off" {
+		if p.Summarizer, _, err = s.provider(ctx, other, keys, rules); err != nil {
+			return nil, fmt.Errorf("compaction_profile: %w", err)
+		}
+	}
 	return p, nil
 }
 

@@ -251,6 +251,40 @@ func ForModel(envelope string, unsent []string) string {
 	return string(sent)
 }
 
+// PlainText returns the part of an envelope that a model is sent as text for reading page by
+// page: short values first, one on a line, and then each long text below its name. The text of
+// a result with an output alone is this output. Text that is not an envelope is returned
+// unchanged.
+func PlainText(envelope string, unsent []string) string {
+	sent := ForModel(envelope, unsent)
+	result := json.RawMessage(sent)
+	eachField(result, func(key string, value json.RawMessage) bool {
+		if key == "result" {
+			result = value
+		}
+		return key != "result"
+	})
+	var short, long strings.Builder
+	texts := 0
+	whole := eachField(result, func(key string, value json.RawMessage) bool {
+		text := string(value)
+		_ = json.Unmarshal(value, &text) // the JSON of a value that is not a string stays
+		if key == "output" || len(text) > 200 || strings.Contains(text, "\n") {
+			if texts++; texts > 1 || key != "output" {
+				fmt.Fprintf(&long, "%s:\n", key)
+			}
+			long.WriteString(strings.TrimSuffix(text, "\n") + "\n")
+		} else if key != "tool_success" && key != "metadata" {
+			fmt.Fprintf(&short, "%s: %s\n", key, text)
+		}
+		return true
+	})
+	if !whole || short.Len()+long.Len() == 0 {
+		return sent
+	}
+	return short.String() + long.String()
+}
+
 // filterFields returns an object with the values that keep returns, in the same order, and
 // without the fields for which keep returns nil. JSON that is not an object is returned
 // unchanged.

@@ -77,3 +77,9 @@ func (m *Model) header() http.Header {
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return m.List(ctx, "/v1/models?limit=1000", m.header(), "data", "id")
 }
+
+// ContextSize implements [llm.ContextSizer].
+func (m *Model) ContextSize(ctx context.Context, req llm.Request) int {
+	return m.FindContextSize(ctx, m.ModelOf(req), m.header(),
+		provider.ContextPage{Path: "/v1/models?limit=1000", List: "data", Name: "id", Fields: []string{"max_input_tokens"}})
+}

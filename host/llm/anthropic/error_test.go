@@ -103,7 +103,7 @@ func TestTheListOfModels(t *testing.T) {
 	var got *http.Request
 	client := llmtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r
-		fmt.Fprint(w, `{"data":[{"type":"model","id":"claude-opus-5-5","display_name":"Claude Opus 5.5"},{"type":"model","id":"claude-haiku-5-5"}],"has_more":false}`)
+		fmt.Fprint(w, `{"data":[{"type":"model","id":"claude-opus-5-5","display_name":"Claude Opus 5.5","max_input_tokens":1000000,"max_tokens":128000},{"type":"model","id":"claude-haiku-5-5"}],"has_more":false}`)
 	}))
 	opts := options(client)
 	opts.BaseURL += "/v1/" // as that of other providers
@@ -113,6 +113,11 @@ func TestTheListOfModels(t *testing.T) {
 	}
 	if got.URL.String() != "/v1/models?limit=1000" || got.Header.Get("X-Api-Key") != llmtest.APIKey || got.Header.Get("Anthropic-Version") == "" {
 		t.Errorf("asked %s with %v", got.URL, got.Header)
+	}
+	for name, want := range map[string]int{"claude-opus-5-5": 1_000_000, "claude-haiku-5-5": 0} {
+		if n := llm.ContextSizeOf(t.Context(), New(opts), llm.Request{Model: name}); n != want {
+			t.Errorf("%s: the context has %d tokens, want %d", name, n, want)
+		}
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 const maxListBytes = 4 << 20 // bytes of the list of models; the rest is not read
@@ -34,4 +37,10 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// ContextSize implements [llm.ContextSizer].
+func (m *Model) ContextSize(ctx context.Context, req llm.Request) int {
+	return m.FindContextSize(ctx, m.ModelOf(req), m.header(),
+		provider.ContextPage{Path: "/v1beta/models?pageSize=1000", List: "models", Name: "name", Fields: []string{"inputTokenLimit"}})
 }

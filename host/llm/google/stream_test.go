@@ -169,7 +169,7 @@ func TestModels(t *testing.T) {
 	opts := options(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r
 		_ = json.NewEncoder(w).Encode(map[string]any{"models": []map[string]any{
-			{"name": "models/gemini-3.8-flash", "supportedGenerationMethods": []string{"generateContent", "countTokens"}},
+			{"name": "models/gemini-3.8-flash", "inputTokenLimit": 1_048_576, "outputTokenLimit": 65_536, "supportedGenerationMethods": []string{"generateContent", "countTokens"}},
 			{"name": "models/gemini-embedding-001", "supportedGenerationMethods": []string{"embedContent"}},
 			{"name": "tunedModels/mine"},
 		}})
@@ -181,6 +181,11 @@ func TestModels(t *testing.T) {
 	}
 	if got.URL.String() != "/v1beta/models?pageSize=1000" || got.Header.Get("X-Goog-Api-Key") != llmtest.APIKey {
 		t.Errorf("it asked for %s %v", got.URL, got.Header)
+	}
+	for name, want := range map[string]int{"gemini-3.8-flash": 1_048_576, "models/gemini-3.8-flash": 1_048_576, "gemini-embedding-001": 0} {
+		if n := llm.ContextSizeOf(t.Context(), New(opts), llm.Request{Model: name}); n != want {
+			t.Errorf("%s: the context has %d tokens, want %d", name, n, want)
+		}
 	}
 }
 

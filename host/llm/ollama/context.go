@@ -238,3 +238,19 @@ func (m *Model) checkNotCut(ctx context.Context, w *contextWindow, model string,
 func (m *Model) tooLong(message string) error {
 	return &llm.ProviderError{Provider: m.Name, Code: llm.ContextExceeded, Message: message, Hint: contextHint}
 }
+
+// ContextSize implements [llm.ContextSizer]: the context that each request asks for, or less if
+// the server has granted less.
+func (m *Model) ContextSize(ctx context.Context, req llm.Request) int {
+	size := 0
+	for _, message := range req.Messages {
+		size += len(message.Content) + len(message.Data)
+	}
+	w, err := m.window(ctx, m.ModelOf(req), size)
+	if err != nil {
+		return 0 // the request itself fails with the same error
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.grantedCtx
+}

@@ -2,6 +2,7 @@ package ollama
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -43,8 +44,13 @@ func TestContext(t *testing.T) {
 		opts.ContextTokens = c.configured
 		req := llmtest.Request()
 		req.Messages[1].Content = strings.Repeat("word ", c.size/5)
-		if reply, err := llmtest.Collect(t.Context(), t, New(opts), req); err != nil || reply.Text != "ok" {
+		model := New(opts)
+		told := llm.ContextSizeOf(t.Context(), model, req) // before the first request
+		if reply, err := llmtest.Collect(t.Context(), t, model, req); err != nil || reply.Text != "ok" {
 			t.Errorf("%s: got %+v, %v", name, reply, err)
+		}
+		if !strings.HasPrefix(fmt.Sprintf(`{"num_ctx":%d}`, told), c.want) {
+			t.Errorf("%s: %d tokens are told, want %s", name, told, c.want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // contextHint is the hint for a conversation that exceeds the context of the model.
-const contextHint = "raise model.context_tokens, if the model and the memory allow more; or start a new session, or lower history_char_budget"
+const contextHint = "raise model.context_tokens, if the model and the memory allow more; or start a new session"
 
 // refineError adds a hint to an error, by its text: Ollama's errors have no codes.
 func refineError(e *llm.ProviderError, detail provider.ErrorDetail, body []byte) {

@@ -60,3 +60,65 @@ func TestModelsOfASilentServer(t *testing.T) {
 		}
 	})
 }
+
+// The answers have the form of the servers' documentation and, for llama.cpp and vLLM, of their
+// source.
+func TestContextSize(t *testing.T) {
+	const (
+		vllm       = `{"object":"list","data":[{"id":"other","max_model_len":5000},{"id":"m","object":"model","owned_by":"vllm","root":"m","parent":null,"max_model_len":32768}]}`
+		openRouter = `{"data":[{"id":"m","context_length":1048576,"architecture":{"modality":"text->text"},"top_provider":{"context_length":131072,"max_completion_tokens":8192}}]}`
+		groq       = `{"object":"list","data":[{"id":"m","active":true,"context_window":131000}]}`
+		lmStudio   = `{"object":"list","data":[{"id":"m","type":"llm","state":"loaded","max_context_length":131072,"loaded_context_length":8192},{"id":"o","max_context_length":4096}]}`
+		llamaCpp   = `{"default_generation_settings":{"id":0,"n_ctx":16384,"params":{}},"total_slots":1}`
+		openAI     = `{"object":"list","data":[{"id":"m","object":"model","created":1,"owned_by":"openai"}]}`
+	)
+	for name, c := range map[string]struct {
+		base  string
+		pages map[string]string // body by path; another path is 404
+		want  int
+	}{
+		"vLLM":                        {"http://model.test/v1", map[string]string{"/v1/models": vllm}, 32768},
+		"OpenRouter":                  {"https://model.test/api/v1", map[string]string{"/api/v1/models": openRouter}, 131072},
+		"Groq":                        {"https://model.test/openai/v1", map[string]string{"/openai/v1/models": groq}, 131000},
+		"LM Studio, as it was loaded": {"http://model.test/v1", map[string]string{"/v1/models": openAI, "/api/v0/models": lmStudio}, 8192},
+		"llama.cpp":                   {"http://model.test/v1", map[string]string{"/v1/models": openAI, "/props": llamaCpp}, 16384},
+		"another server's pages are not read with encryption": {"https://model.test/v1", map[string]string{"/v1/models": openAI, "/props": llamaCpp}, 0},
+		"a server that does not tell":                         {"http://model.test/v1", map[string]string{"/v1/models": openAI}, 0},
+		"no list":                                             {"http://model.test/v1", nil, 0},
+		"nonsense":                                            {"http://model.test/v1", map[string]string{"/v1/models": `{"data":[{"id":"m","max_model_len":{"a":[1]},"context_length":-5,"context_window":"x"}]}`, "/props": `[[[[`, "/api/v0/models": `{"data":{"id":"m"}}`}, 0},
+		"a size that cannot be":                               {"http://model.test/v1", map[string]string{"/v1/models": `{"data":[{"id":"m","max_model_len":1}]}`}, 0},
+		"a size without bounds":                               {"http://model.test/v1", map[string]string{"/v1/models": `{"data":[{"id":"m","max_model_len":9223372036854775807}]}`}, 1_000_000_000},
+		"a list that never ends":                              {"http://model.test/v1", map[string]string{"/v1/models": `{"data":[` + strings.Repeat(`{"id":"a"},`, 1<<20)}, 0},
+	} {
+		m := New(provider.Options{APIKey: llmtest.APIKey, Model: "m", BaseURL: c.base, HTTPClient: &http.Client{
+			Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Host != "model.test" || r.Body != nil {
+					t.Errorf("%s: it asked for %s", name, r.URL)
+				}
+				if body, ok := c.pages[r.URL.Path]; ok {
+					return respond(200, body), nil
+				}
+				return respond(404, "not here"), nil
+			}),
+		}})
+		if got := llm.ContextSizeOf(t.Context(), llm.Failover(llm.Retry(m, 3), nil), llm.Request{}); got != c.want {
+			t.Errorf("%s: %d tokens, want %d", name, got, c.want)
+		}
+	}
+}
+
+// A server that is silent costs a few seconds, once.
+func TestContextSizeOfASilentServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(provider.Options{Model: "m", BaseURL: "http://model.test/v1", HTTPClient: &http.Client{
+			Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}),
+		}})
+		start := time.Now()
+		if n := m.ContextSize(t.Context(), llm.Request{}); n != 0 || time.Since(start) > 10*time.Second {
+			t.Errorf("%d tokens after %v", n, time.Since(start))
+		}
+	})
+}

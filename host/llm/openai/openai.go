@@ -68,3 +68,19 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	return m.List(ctx, "/models", m.Bearer(), "data", "id")
 }
+
+// ContextSize implements [llm.ContextSizer]. It reads the list of models, in which vLLM, OpenRouter,
+// Groq and Mistral have the size; and of a server without encryption, which may be one's own, the
+// pages of LM Studio and of llama.cpp.
+func (m *Model) ContextSize(ctx context.Context, req llm.Request) int {
+	var pages []provider.ContextPage
+	if strings.HasPrefix(m.BaseURL, "http://") {
+		pages = []provider.ContextPage{
+			{Root: true, Path: "/api/v0/models", List: "data", Name: "id", Fields: []string{"loaded_context_length", "max_context_length"}},
+			{Root: true, Path: "/props", Fields: []string{"default_generation_settings.n_ctx"}},
+		}
+	}
+	pages = append(pages, provider.ContextPage{Path: "/models", List: "data", Name: "id",
+		Fields: []string{"max_model_len", "top_provider.context_length", "context_length", "context_window", "max_context_length"}})
+	return m.FindContextSize(ctx, m.ModelOf(req), m.Bearer(), pages...)
+}

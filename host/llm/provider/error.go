@@ -225,7 +225,7 @@ func (c *Client) classify(e *llm.ProviderError, detail ErrorDetail) {
 			e.Hint += "; " + c.BaseURLHint
 		}
 	case s == http.StatusRequestEntityTooLarge && !notTooLong().MatchString(e.Message):
-		e.Hint = "the conversation is too long for the model: start a new one, or lower history_char_budget"
+		e.Hint = "the conversation is too long for the model: set model.context_tokens to what it holds, or start a new one"
 	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooManyRequests, s >= 500:
 		e.Retryable = true
 	}

@@ -46,6 +46,6 @@ func markContextExceeded(e *llm.ProviderError, detail ErrorDetail) bool {
 		return false
 	}
 	e.Code, e.Retryable = llm.ContextExceeded, false
-	e.Hint = "the conversation does not fit into the context of the model: start a new one, or lower history_char_budget; a server of your own may load the model with a larger context"
+	e.Hint = "the conversation does not fit into the context of the model: set model.context_tokens to what the model holds, or start a new one; a server of your own may load the model with a larger context"
 	return true
 }

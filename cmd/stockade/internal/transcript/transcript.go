@@ -159,6 +159,8 @@ func (t *Transcript) Show(e session.Event) []Part {
 		if d, ok := body[session.StepEnded](e); ok && d.Provider != "" && t.o.Replay { // live, the restart has been shown already
 			out.rows(t.formatter().ownRows(terminal.Dim, terminal.Line(humanize.Clip(d.Provider+" "+d.Model, maxLine))+" answered instead of the model of the turn, which had failed"))
 		}
+	case session.TypeContextCompacted, session.TypeContextReduced:
+		out.rows(t.contextRows(e))
 	case session.TypeTurnEnded:
 		out.rows(t.closeCalls())
 		t.ended, _ = body[session.TurnEnded](e)
@@ -271,6 +273,43 @@ func (t *Transcript) showStart(e session.Event, out *parts) {
 			out.answer(strings.TrimRight(m.Content, "\n") + "\n")
 		}
 	}
+}
+
+// contextRows shows what later requests leave out of the conversation. A summary is one row, and in
+// a verbose transcript or a replay its text.
+func (t *Transcript) contextRows(e session.Event) (rows []string) {
+	p, opened := t.formatter(), t.o.Verbose || t.o.Replay && !t.compact
+	if r, ok := body[session.ContextReduced](e); ok && e.Type == session.TypeContextReduced {
+		if slices.ContainsFunc(r.Parts, func(part session.ContextReduction) bool { return part.Part == session.PartPrompt }) {
+			rows = p.ownRows(terminal.Yellow, "the model does not hold all of your words: of some older prompts it gets the beginning and the end, and can read the rest")
+		}
+		if opened {
+			rows = append(rows, p.ownRows(terminal.Dim, fmt.Sprintf("left out of requests from here on: %s characters of %s", humanize.Exact(int64(r.Chars)), humanize.Plural(len(r.Parts), "part")))...)
+		}
+		return rows
+	}
+	c, ok := body[session.ContextCompacted](e)
+	if !ok {
+		return nil
+	}
+	if c.Error != "" {
+		rows = p.ownRows(terminal.Yellow, "no model has summarized the conversation: "+terminal.Line(humanize.Clip(c.Error, maxLine)))
+	}
+	row := fmt.Sprintf("a summary stands for %s from here on, %s characters less", humanize.Plural(c.Messages, "message"), humanize.Exact(int64(c.Chars)))
+	if n := c.Usage.Total(); n > 0 && t.provider != offline {
+		row += ", " + humanize.Exact(int64(n)) + " tokens"
+	}
+	if c.Cost != nil {
+		row += ", " + humanize.Dollars(*c.Cost)
+	}
+	if !opened && t.o.ShowCommand == "/show" {
+		row += "; /show summary"
+	}
+	rows = append(rows, p.ownRows(terminal.Dim, row)...)
+	if opened {
+		rows = append(rows, p.quote("", clipped(linesOf(c.Message.Content)))...)
+	}
+	return rows
 }
 
 // SkipCall counts a call that the caller shows, so that later calls get the right numbers.
@@ -434,6 +473,10 @@ func isReadable(e session.Event) (ok bool) {
 		_, ok = body[session.Changes](e)
 	case session.TypeTurnEnded:
 		_, ok = body[session.TurnEnded](e)
+	case session.TypeContextReduced:
+		_, ok = body[session.ContextReduced](e)
+	case session.TypeContextCompacted:
+		_, ok = body[session.ContextCompacted](e)
 	default:
 		return true // such an event is not shown
 	}
