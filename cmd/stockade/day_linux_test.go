@@ -45,6 +45,9 @@ type widestYes struct {
 }
 
 func (c *widestYes) Approve(_ context.Context, q policy.Question) func() (policy.Answer, error) {
+	if q.Tried { // the answer for all changes comes with the first
+		return func() (policy.Answer, error) { return policy.Answer{}, policy.ErrSeparately }
+	}
 	scope := firstRow[slices.IndexFunc(firstRow, func(s policy.Scope) bool { return slices.Contains(q.Scopes, s) })]
 	allow := q.Network == nil
 	if scope == policy.ScopeFree {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,12 +173,16 @@ func (a *app) policyOptions(catalog *tool.Catalog, mounts []policy.Mount) (polic
 		}
 		rules = append(rules, r)
 	}
+	home := cmp.Or(a.s.env("HOME"), settings.AccountHome())
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
 	limits, set := a.Limits()
 	hosts, err := a.NetRules(a.flags.allowNet)
 	return policy.Options{
 		Mounts: mounts, Masked: a.Masked(), Rules: rules, Limits: limits, LimitOrigins: set, Network: network.New(hosts), ConfirmAll: a.Config.RequireConfirmation,
 		Changes: policy.ChangesMode(a.Config.Bash.Changes), AskFirst: a.Config.Bash.Ask == "always",
-		Project: a.Workspace, Home: a.s.env("HOME"),
+		Project: a.Workspace, Home: home,
 	}, err
 }
 

@@ -174,7 +174,17 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 	slices.SortStableFunc(others, func(a, b tool.Change) int { return strings.Compare(key(a), key(b)) })
 	s.all = slices.Concat(others, described, held)
 	s.Changes = s.all[:len(others)+len(described)]
-	s.Entries = s.joinIgnored(grouped(others, care))
+	var ignored []Entry // one entry counts all of them
+	for _, e := range grouped(others, care) {
+		if e.Care == CareIgnored {
+			ignored = append(ignored, e)
+		} else {
+			s.Entries = append(s.Entries, e)
+		}
+	}
+	if len(ignored) > 0 {
+		s.Entries = append(s.Entries, s.several(ignored))
+	}
 	for i := range held {
 		s.Entries = append(s.Entries, s.single(len(s.Changes)+i))
 	}
@@ -216,8 +226,6 @@ func careOf(c tool.Change, care func(tool.Change) Care) Care {
 		was = c.Before.Mode
 	}
 	switch {
-	case known == CareIgnored:
-		return known
 	case c.Kind == tool.Removed || c.Kind == tool.DirectoryRemoved:
 		return CareRemoved
 	case known != CarePlain:
@@ -240,22 +248,6 @@ func movedFrom(c tool.Change) string {
 		return dir
 	}
 	return ""
-}
-
-// joinIgnored joins the entries of files that git ignores into one, which counts them.
-func (s *Set) joinIgnored(entries []Entry) []Entry {
-	var ignored, others []Entry
-	for _, e := range entries {
-		if e.Care == CareIgnored {
-			ignored = append(ignored, e)
-		} else {
-			others = append(others, e)
-		}
-	}
-	if len(ignored) > 0 {
-		others = append(others, s.several(ignored))
-	}
-	return others
 }
 
 // minGroup is the lowest number of files of a directory that become one entry. With at least

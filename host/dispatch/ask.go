@@ -193,11 +193,7 @@ func deniedResult(name string, decision policy.Decision, answer policy.Answer) t
 
 // remember adds the rule of an answer to the policy. An answer for one call makes no rule.
 func (p *pending) remember(decision policy.Decision, scope policy.Scope) {
-	decision.NoteIgnored()
-	if scope == policy.ScopeFree {
-		decision.OpenFreedom()
-		return
-	}
+	decision.NoteAnswer(scope)
 	rule, err := decision.RuleFor(scope)
 	if err != nil {
 		return // the answer holds for this call only: so it said, or its scope was not offered

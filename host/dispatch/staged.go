@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"syscall"
@@ -87,9 +86,6 @@ func keepCaches(staged policy.Staged) {
 	}
 }
 
-// programs holds the first bytes of executables for Linux, macOS (two kinds) and Windows.
-var programs = []string{"\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ"}
-
 // unapprovedProgramWarning returns a warning if the call has made an executable, and has read
 // caches that calls without approval have written; otherwise it is empty.
 func unapprovedProgramWarning(staged policy.Staged, changes []tool.Change) string {
@@ -97,17 +93,7 @@ func unapprovedProgramWarning(staged policy.Staged, changes []tool.Change) strin
 		return ""
 	}
 	for _, c := range changes {
-		if c.After == nil || !c.After.Mode.IsRegular() || c.After.Mode.Perm()&0o111 == 0 || c.After.Open == nil {
-			continue
-		}
-		r, err := c.After.Open()
-		if err != nil {
-			continue
-		}
-		begin := make([]byte, 4)
-		n, _ := io.ReadFull(r, begin)
-		_ = r.Close()
-		if slices.ContainsFunc(programs, func(p string) bool { return strings.HasPrefix(string(begin[:n]), p) }) {
+		if c.After != nil && c.After.Mode.Perm()&0o111 != 0 && c.After.IsProgram() {
 			return fmt.Sprintf("%q is a program, and parts of it may come from a cache that commands without a yes have written", c.Path)
 		}
 	}
@@ -195,11 +181,13 @@ func (p *pending) commit(ctx context.Context, grant policy.Grant, staged policy.
 // may be the person's.
 func (p *pending) noteMade(files []session.Change) {
 	for _, f := range files {
-		sum := ""
-		if f.After != nil && p.hostTool == nil {
-			sum = f.After.SHA256
+		if f.Before == nil {
+			f.Before = new(session.Version)
 		}
-		p.d.opts.Policy.Freedom().Note(f.Kind, f.Path, f.From, sum)
+		if f.After == nil || p.hostTool != nil {
+			f.After = new(session.Version)
+		}
+		p.d.opts.Policy.Freedom().Note(f.Kind, f.Path, f.From, f.Before.SHA256, f.After.SHA256)
 	}
 }
 

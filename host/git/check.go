@@ -35,6 +35,7 @@ type Dir struct {
 	LineEndDiffs   int      // number of Matches whose line ends differ in the worktree
 	RemovedFiles   []string // files gone from a branch or the index that were not in the worktree before
 	UntrackedFiles []string // files gone from a commit or the index that stay in the worktree
+	Unstaged       bool     // a file is gone from the index that neither the old HEAD, a new commit nor the worktree has
 	LogsRewritten  bool     // a reflog is gone, or was changed before its end
 	MissingObjects int      // number of objects that existed before the change set and not after it
 	MoreCommits    bool     // there may be more new commits, which were not compared
@@ -143,13 +144,15 @@ func repositoryRoot(name string) string {
 	return name
 }
 
-// isGitDir reports whether git would take the directory name, as it is after the change set, for
+// isGitDir reports whether git would take the directory name, before or after the change set, for
 // a git directory. Unchanged files outside of top are not read. The git directory of a linked
 // worktree has no objects and refs, but a file commondir.
 func (f *files) isGitDir(name, top string) bool {
 	has := func(part string) bool {
-		v, err := f.version(after, top, name+"/"+part)
-		return err == nil && v != nil
+		return slices.ContainsFunc([]side{before, after}, func(s side) bool {
+			v, err := f.version(s, top, name+"/"+part)
+			return err == nil && v != nil
+		})
 	}
 	return has("HEAD") && (has("objects") && has("refs") || has("commondir"))
 }
@@ -195,6 +198,7 @@ func (f *files) openDir(name string, near []string) *dir {
 	} else if err != nil && strings.Contains(strings.ToLower(config), "objectformat") {
 		d.found.Incomplete = true // it may use another hash function
 	}
+	d.found.Incomplete = d.found.Incomplete || configured("extensions.refstorage", "reftable")
 	text, _ := f.text(after, top, d.common+"/shallow", maxLog)
 	d.shallow = idsIn(text)
 	d.locate(keys, near)
@@ -502,9 +506,11 @@ func (d *dir) worktreeFile(name string) (*tool.Version, error) {
 	return d.files.version(after, d.worktreeRoot, d.worktreePath+"/"+name)
 }
 
+func compareKey(name string, e entry) string { return fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id) }
+
 // compare compares an entry with the worktree. in is the id of the commit; empty: the index.
 func (d *dir) compare(in, name string, e entry) {
-	key := fmt.Sprintf("%s\x00%o %s", name, e.mode, e.id)
+	key := compareKey(name, e)
 	if d.compared[key] {
 		return
 	}
@@ -618,6 +624,7 @@ func (d *dir) index(ctx context.Context) error {
 		return &IntegrityError{d.path + "/index", err.Error()}
 	}
 	d.found.Incomplete = d.found.Incomplete || err != nil || is.partial
+	unstaged, tree := map[string]bool{}, d.headTree()
 	was.changes(is, func(was, is *indexEntry) {
 		switch {
 		case ctx.Err() != nil:
@@ -625,6 +632,10 @@ func (d *dir) index(ctx context.Context) error {
 		case is == nil || is.flags&format.IntentToAdd != 0:
 			if was != nil && was.flags&format.IntentToAdd == 0 { // the next commit removes it
 				d.noteRemoved(was.entry, was.name, true, 0)
+				v, _ := d.worktreeFile(was.name)
+				if same, _, _ := d.equal(v, was.entry); !same && was.flags&format.StageMask == 0 && !d.compared[compareKey(was.name, was.entry)] && d.entryIn(tree, was.name).id != was.id {
+					unstaged[was.id] = true
+				}
 			}
 		case was == nil || was.entry != is.entry || was.flags&format.IntentToAdd != 0:
 			d.compare("", is.name, is.entry)
@@ -633,5 +644,9 @@ func (d *dir) index(ctx context.Context) error {
 			d.found.Flagged = append(d.found.Flagged, is.name)
 		}
 	})
+	for _, e := range is.entries { // it may have another name
+		delete(unstaged, e.id)
+	}
+	d.found.Unstaged = len(unstaged) > 0
 	return nil
 }

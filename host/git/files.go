@@ -46,11 +46,7 @@ func newFiles(changes []tool.Change, left *budget) *files {
 		f.changed[name][s] = v
 	}
 	for _, c := range changes {
-		from := c.Path
-		if c.From != "" {
-			from = c.From
-		}
-		note(before, from, c.Before)
+		note(before, c.OldPath(), c.Before)
 		note(after, c.Path, c.After)
 	}
 	return f

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"cmp"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -37,13 +36,13 @@ func (h *Heads) Close() {
 // Holds reports whether HEAD or the index has the content of a file before the change. A file in a
 // linked worktree or a submodule does not count, nor does one that cannot be read.
 func (h *Heads) Holds(c tool.Change) bool {
-	name := filepath.ToSlash(cmp.Or(c.From, c.Path))
+	name := filepath.ToSlash(c.OldPath())
 	w := h.worktreeOf(path.Dir(name))
 	if w == nil || c.Before == nil {
 		return false
 	}
 	rel := strings.TrimPrefix(name, w.worktreePath+"/")
-	for _, e := range []entry{w.entries[rel], w.onHead(rel)} {
+	for _, e := range []entry{w.entries[rel], w.entryIn(w.tree, rel)} {
 		if e.id == "" {
 			continue
 		}
@@ -73,7 +72,7 @@ func (h *Heads) Ignored(c tool.Change) string {
 	_, tracked := w.entries[rel]
 	isDir := c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved || c.After != nil && c.After.Mode.IsDir()
 	top := w.topmost(rel, isDir)
-	if tracked || top == "" || w.onHead(rel).id != "" {
+	if tracked || top == "" || w.entryIn(w.tree, rel).id != "" {
 		return ""
 	}
 	return filepath.FromSlash(w.worktreePath + "/" + top)
@@ -88,13 +87,13 @@ func mayBeIgnored(c tool.Change) bool {
 		}
 	}
 	const special = fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
-	return c.After == nil || c.After.Mode&special == 0 && (c.After.Mode.IsDir() || c.After.Mode&0o111 == 0)
+	return c.After == nil || c.After.Mode&special == 0 && (c.After.Mode.IsDir() || c.After.Mode&0o111 == 0 && !c.After.IsProgram())
 }
 
 // worktree is the directory of a repository with the entries that its index and HEAD have.
 type worktree struct {
 	*dir
-	tree    string                      // id of the tree of HEAD before the change set; empty: none
+	tree    string                      // result of headTree
 	entries map[string]entry            // entries of the index after the change set; zero: in conflict, or empty
 	blind   bool                        // not all entries of the index are known
 	ignores map[string][]ignore.Pattern // patterns of .gitignore files of HEAD, by directory
@@ -117,9 +116,7 @@ func (h *Heads) worktreeOf(name string) *worktree {
 		return h.worktrees[name]
 	}
 	w := &worktree{dir: h.files.openDir(name+"/.git", nil), entries: map[string]entry{}, ignores: map[string][]ignore.Pattern{}, tops: map[string]string{}}
-	if c, err := w.store.commit(w.resolve(before, w.ref(before, "HEAD"))); err == nil {
-		w.tree = c.tree
-	}
+	w.tree = w.headTree()
 	if v, err := h.files.version(after, w.top, w.path+"/index"); err == nil {
 		x, err := readIndex(v, w.store.hashSize, h.files.left)
 		w.blind = err != nil || x.partial
@@ -134,14 +131,23 @@ func (h *Heads) worktreeOf(name string) *worktree {
 	return w
 }
 
-// onHead returns the entry of HEAD for a path of the worktree; zero: there is none.
-func (w *worktree) onHead(rel string) (e entry) {
-	e = entry{format.ModeTree, w.tree}
+// headTree returns the id of the tree of HEAD before the change set; empty: there is none.
+func (d *dir) headTree() string {
+	c, err := d.store.commit(d.resolve(before, d.ref(before, "HEAD")))
+	if err != nil {
+		return ""
+	}
+	return c.tree
+}
+
+// entryIn returns the entry for a path below a tree; zero: there is none.
+func (d *dir) entryIn(tree, rel string) (e entry) {
+	e = entry{format.ModeTree, tree}
 	for part := range strings.SplitSeq(rel, "/") {
 		if e.mode&format.ModeType != format.ModeTree || e.id == "" {
 			return entry{}
 		}
-		entries, err := w.store.tree(e.id)
+		entries, err := d.store.tree(e.id)
 		if err != nil {
 			return entry{}
 		}
@@ -187,7 +193,7 @@ func (w *worktree) patterns(dir string) []ignore.Pattern {
 		return known
 	}
 	w.ignores[dir] = nil
-	if e := w.onHead(path.Join(dir, ".gitignore")); e.id != "" && e.mode&format.ModeType == format.ModeFile {
+	if e := w.entryIn(w.tree, path.Join(dir, ".gitignore")); e.id != "" && e.mode&format.ModeType == format.ModeFile {
 		if o, err := w.store.read(e.id, maxIgnoreBytes); err == nil && o.kind == format.Blob {
 			w.ignores[dir] = ignore.Parse(o.data)
 		}

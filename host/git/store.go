@@ -130,14 +130,25 @@ func (s *store) has(at side, id string) bool {
 // not have after it. If ctx ends, the number is too low.
 func (s *store) missing(ctx context.Context) (n int) {
 	gone := map[string]bool{}
+	s.openPacks()
 	for name, c := range s.files.changed {
-		if id, ok := s.looseID(name); ok && c[before] != nil && c[after] == nil {
+		if c[before] == nil || c[after] != nil {
+			continue
+		}
+		if id, ok := s.looseID(name); ok {
 			gone[id] = true
 		}
+		base := strings.TrimSuffix(strings.TrimSuffix(name, ".idx"), ".pack")
+		if base != name && path.Dir(name) == s.dir+"/pack" && !slices.ContainsFunc(s.packs, func(p *pack) bool { return p.path == base }) {
+			n++ // what it held cannot be told
+		}
 	}
-	s.openPacks()
 	for _, p := range s.packs {
-		if !s.hasPack(p, after) && p.load() == nil {
+		switch {
+		case s.hasPack(p, after):
+		case p.load() != nil:
+			n++
+		default:
 			for i := range p.count() {
 				gone[p.id(i)] = true
 			}

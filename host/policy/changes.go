@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -85,9 +86,9 @@ func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 }
 
 // applyDirRules decides about a call with these changes, none of them special. A rule with a
-// directory that holds all of them allows the call. differs reports whether a rule did. If
-// not, changedDir of the result is set, for a command.
-func (d Decision) applyDirRules(changes []tool.Change) (_ Decision, differs bool) {
+// directory that holds all of them allows the call, unless git loses something; then it asks. differs
+// reports whether there is such a rule. If not, changedDir of the result is set, for a command.
+func (d Decision) applyDirRules(changes []tool.Change, dirs []*git.Dir) (_ Decision, differs bool) {
 	var names []string
 	for _, c := range changes {
 		names = append(names, c.Path)
@@ -112,6 +113,11 @@ func (d Decision) applyDirRules(changes []tool.Change) (_ Decision, differs bool
 	})
 	if best != nil {
 		d.setOutcome(Allow, best.decider(), fmt.Sprintf("the %s rule %q says allow, and it has changed nothing else", best.Source, best))
+		for _, dir := range dirs {
+			if why := whyNotPlainInGit(dir); why != "" && !d.flagAllowsCall {
+				d.setOutcome(Ask, byDefault("changes that lose something in git"), fmt.Sprintf("%s, which the rule %q does not cover", why, best))
+			}
+		}
 		return d, true
 	}
 	if d.entry.Capabilities.Exec != "" {

@@ -3,8 +3,11 @@ package policy
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
-	"path/filepath"
+	"io/fs"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -57,7 +60,9 @@ func (f *Freedom) Open(dir string, from Provenance) { f.add(OpenDir{Dir: dir, Fr
 func (f *Freedom) add(o OpenDir, removed int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.open, f.plan, f.removed = append(f.open, o), false, f.removed+removed
+	if !f.plan { // which was chosen after the question
+		f.open, f.removed = append(f.open, o), f.removed+removed
+	}
 }
 
 // Opened returns the open directories.
@@ -90,35 +95,50 @@ func (f *Freedom) Mode() Mode {
 	return ModeAsk
 }
 
-// Note remembers a change that was made by a call of the chat. sum is the SHA-256 of the new
-// content in hexadecimal digits; empty: it is not known, and removing the file asks.
-func (f *Freedom) Note(kind tool.ChangeKind, path, from, sum string) {
+// movedHere stands in Freedom.made for what a call has moved to a path, but no call has made.
+const movedHere = "moved"
+
+// Note remembers a change that was made by a call of the chat. before and sum are the SHA-256 of the
+// old and of the new content in hexadecimal digits; empty: not known, and removing the file asks.
+func (f *Freedom) Note(kind tool.ChangeKind, path, from, before, sum string) {
 	if kind == tool.ModeChanged || kind == tool.TimesChanged {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.made == nil {
+		f.made = map[string]string{}
+	}
 	was := cmp.Or(from, path)
-	known := kind == tool.Created && len(f.made) < maxMade || f.made[was] != ""
+	old := f.made[was]
 	delete(f.made, was)
-	if delete(f.made, path); known && sum != "" {
-		if f.made == nil {
-			f.made = map[string]string{}
-		}
+	delete(f.made, path)
+	switch known := kind == tool.Created && len(f.made) < maxMade || before != "" && before == old; {
+	case known && sum != "":
 		f.made[path] = sum
+	case kind == tool.Renamed, kind == tool.Modified && old == movedHere:
+		f.made[path] = movedHere
 	}
 }
 
 // hasMade reports whether a call of the chat has made this version of a file.
 func (f *Freedom) hasMade(c tool.Change) bool {
 	f.mu.Lock()
-	made := f.made[filename.UTF8(cmp.Or(c.From, c.Path))]
+	made := f.made[filename.UTF8(c.OldPath())]
 	f.mu.Unlock()
-	if made == "" || !c.Before.Mode.IsRegular() {
-		return false
+	return made != "" && made == sumOf(c.Before)
+}
+
+// sumOf returns the SHA-256 of a regular file in hexadecimal digits; empty: it cannot be read.
+func sumOf(v *tool.Version) string {
+	sum, err := [sha256.Size]byte{}, fs.ErrInvalid
+	if v.Mode.IsRegular() {
+		sum, err = v.SHA256()
 	}
-	sum, err := c.Before.SHA256()
-	return err == nil && fmt.Sprintf("%x", sum) == made
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", sum)
 }
 
 // cover returns the open directory that holds all changes of a call, with an answer to all rules
@@ -166,10 +186,10 @@ func (d *Decision) forbiddenByPlan(tier func() Tier) string {
 
 // decideFreely allows a call that asks only about plain changes, if the chat is free to make
 // them. Otherwise it sets freeDir, if an answer can open the working directory for them. In
-// the home directory and in the root it does nothing.
+// a directory that holds the home directory it does nothing.
 func (d Decision) decideFreely(ctx context.Context, changes []tool.Change, heads *git.Heads, dirs []*git.Dir) Decision {
 	f, dir := d.policy.freedom, d.call.Cwd
-	if dir == d.policy.home || dir == filepath.Dir(dir) || d.call.Caller == tool.CallerMCP || d.effect != Ask || !d.CanRehearse() || len(d.specialPaths()) > 0 || d.histories != nil ||
+	if paths.In(cmp.Or(d.policy.home, "/"), dir) || d.call.Caller == tool.CallerMCP || !d.CanRehearse() || len(d.specialPaths()) > 0 || d.histories != nil ||
 		d.policy.confirmAll || len(d.policy.ceiling.NoAuto) > 0 || d.by.Source != SourceDefault && !d.onlyPersonalRulesAsk() || d.othersAsk {
 		return d
 	}
@@ -198,14 +218,6 @@ func (d Decision) decideFreely(ctx context.Context, changes []tool.Change, heads
 func (s *access) writes(dir string) bool {
 	m, seen := s.sees(dir)
 	return seen && m.Write
-}
-
-// OpenFreedom carries out the answer [ScopeFree] to the question of this decision. It does
-// nothing if the question did not offer it.
-func (d Decision) OpenFreedom() {
-	if d.offersFreedom() {
-		d.policy.freedom.add(OpenDir{d.freeDir, Provenance{Source: SourceSession}, d.personalAsking}, d.freeRemoves)
-	}
 }
 
 // offersFreedom reports whether the question offers [ScopeFree]. As with other answers that last,
@@ -246,9 +258,12 @@ func (d Decision) whyNotPlain(ctx context.Context, changes []tool.Change, heads 
 		}
 	}
 	for _, c := range changes {
-		for _, name := range []string{c.Path, c.From} {
-			if _, secret := paths.SpecialForRead(paths.Guest(name)); name != "" && secret {
+		for _, name := range []string{paths.Guest(c.Path), paths.Guest(c.OldPath())} {
+			if _, secret := paths.SpecialForRead(name); secret {
 				return 0, "it changes what looks like a secret"
+			}
+			if rel, inside := inGit(name); strings.EqualFold(path.Base(name), ".gitignore") || inside && strings.HasSuffix(rel, "info/exclude") {
+				return 0, "it changes what git ignores"
 			}
 		}
 		if c.InRepository {
@@ -272,8 +287,8 @@ func whyNotPlainInGit(dir *git.Dir) string {
 		return "not all of a git repository was checked"
 	case len(dir.Stashed)+len(dir.Dropped) > 0, dir.LogsRewritten:
 		return "it changes the stashes or a reflog of git"
-	case dir.MissingObjects > 0, len(dir.Flagged) > 0:
-		return "objects of a git repository are gone, or git would not look at some files any more"
+	case dir.MissingObjects > 0, dir.Unstaged, len(dir.Flagged) > 0:
+		return "objects of a git repository or the only version of a file are gone, or git would not look at some files any more"
 	}
 	for _, r := range dir.Refs {
 		switch {
@@ -287,32 +302,24 @@ func whyNotPlainInGit(dir *git.Dir) string {
 }
 
 // loses reports whether a change removes a file, empties it or puts something else than a file in
-// its place. A file that is moved as it is, and what git itself replaces, is not lost.
+// its place. A file that is moved as it is, but not in .git, and what git itself replaces, is not lost.
 func loses(c tool.Change) bool {
 	was, is := c.Before, c.After
-	rel, inside := inGit(paths.Guest(c.Path))
+	to, inside := inGit(paths.Guest(c.Path))
+	from, fromGit := inGit(paths.Guest(c.OldPath()))
 	switch {
-	case was == nil || was.Mode.IsDir() || inside && managedByGit(rel):
+	case was == nil || was.Mode.IsDir():
 		return false
-	case is == nil || is.Mode.Type() != was.Mode.Type():
+	case inside && fromGit && managedByGit.MatchString(to) && managedByGit.MatchString(from):
+		return path.Base(from) == "autostash" || from == "index" && (is == nil || to != from)
+	case is == nil || is.Mode.Type() != was.Mode.Type() || c.From != "" && (inside || fromGit):
 		return true
 	case c.Kind != tool.Renamed:
 		return was.Size > 0 && is.Size == 0 && was.Mode.IsRegular()
-	case is.Size != was.Size || is.Target != was.Target || !was.Mode.IsRegular():
-		return is.Size != was.Size || is.Target != was.Target
 	}
-	before, err := was.SHA256()
-	after, err2 := is.SHA256()
-	return err != nil || err2 != nil || before != after
+	return is.Size != was.Size || is.Target != was.Target || was.Mode.IsRegular() && (sumOf(was) != sumOf(is) || sumOf(is) == "")
 }
 
-// managedByGit reports whether git removes this file of a git directory in everyday use, and
-// what is lost by that is seen in its references, objects and reflogs.
-func managedByGit(rel string) bool {
-	top, _, nested := strings.Cut(rel, "/")
-	if nested {
-		return slices.Contains([]string{"refs", "objects", "logs", "rebase-merge", "rebase-apply", "sequencer"}, top)
-	}
-	ends := func(end string) bool { return strings.HasSuffix(rel, end) }
-	return slices.ContainsFunc([]string{"_HEAD", "MSG", ".lock"}, ends) || slices.Contains([]string{"index", "packed-refs", "MERGE_MODE", "AUTO_MERGE", "gc.pid"}, rel)
-}
+// managedByGit matches files of a git directory that git removes or replaces in everyday use. What
+// is lost by that is seen in its references, objects and reflogs.
+var managedByGit = regexp.MustCompile(`^((refs|logs|rebase-merge|rebase-apply|sequencer)/.*|objects/([0-9a-f]{2}/[0-9a-f]+|(pack|info)/.*)|[^/]*(_HEAD|MSG)|index|packed-refs|MERGE_MODE|AUTO_MERGE|gc\.pid)$`)

@@ -175,7 +175,7 @@ func TestFreedomAnswersTheRulesThatAsked(t *testing.T) {
 	f := new(Freedom)
 	some := []tool.Change{fileChange(tool.Created, "/work/a")}
 	d := decideFree(t, opts, f, bash, byAgent("bash", `{"command":"make"}`), some)
-	d.OpenFreedom()
+	d.NoteAnswer(ScopeFree)
 	if d := decideFree(t, opts, f, bash, byAgent("bash", `{"command":"make again"}`), some); d.Effect() != Allow || d.Rule() != "auto below /work" || d.Source() != SourceSession {
 		t.Errorf("the answer counts for nothing: %s, %s", d.Effect(), d.Reason())
 	}
@@ -212,7 +212,7 @@ func TestFreedomRemovesFewFiles(t *testing.T) {
 	f.Open("/work", Provenance{Source: SourceSession})
 	for i := range 60 {
 		sum, _ := text("", "before\n").SHA256()
-		f.Note(tool.Created, fmt.Sprintf("/work/%d", i), "", fmt.Sprintf("%x", sum))
+		f.Note(tool.Created, fmt.Sprintf("/work/%d", i), "", "", fmt.Sprintf("%x", sum))
 	}
 	for i, c := range []struct {
 		changes []tool.Change
@@ -226,9 +226,9 @@ func TestFreedomRemovesFewFiles(t *testing.T) {
 	f = new(Freedom)
 	sum, _ := text("", "before\n").SHA256()
 	for i := range 60 {
-		f.Note(tool.Created, fmt.Sprintf("/work/%d", i), "", fmt.Sprintf("%x", sum))
+		f.Note(tool.Created, fmt.Sprintf("/work/%d", i), "", "", fmt.Sprintf("%x", sum))
 	}
-	decideFree(t, staging(), f, entry(t, "bash", execs), byAgent("bash", `{"command":"make"}`), remove(0, 20)).OpenFreedom()
+	decideFree(t, staging(), f, entry(t, "bash", execs), byAgent("bash", `{"command":"make"}`), remove(0, 20)).NoteAnswer(ScopeFree)
 	if d := decideFree(t, staging(), f, entry(t, "bash", execs), byAgent("bash", `{"command":"make"}`), remove(20, 21)); d.Effect() != Ask || f.Mode() != ModeAuto {
 		t.Errorf("20 and one more: %s, %s", d.Effect(), d.Reason())
 	}
@@ -244,30 +244,30 @@ func TestWhichFilesAChatHasMade(t *testing.T) {
 		notes func(*Freedom)
 		want  bool
 	}{
-		"made": {func(f *Freedom) { f.Note(tool.Created, "/work/a", "", sum("before\n")) }, true},
+		"made": {func(f *Freedom) { f.Note(tool.Created, "/work/a", "", "", sum("before\n")) }, true},
 		"made, and changed by it": {func(f *Freedom) {
-			f.Note(tool.Created, "/work/a", "", sum("x"))
-			f.Note(tool.Modified, "/work/a", "", sum("before\n"))
+			f.Note(tool.Created, "/work/a", "", "", sum("x"))
+			f.Note(tool.Modified, "/work/a", "", sum("x"), sum("before\n"))
 		}, true},
 		"made, and moved": {func(f *Freedom) {
-			f.Note(tool.Created, "/work/b", "", sum("x"))
-			f.Note(tool.Renamed, "/work/a", "/work/b", sum("before\n"))
+			f.Note(tool.Created, "/work/b", "", "", sum("x"))
+			f.Note(tool.Renamed, "/work/a", "/work/b", sum("x"), sum("before\n"))
 		}, true},
-		"changed": {func(f *Freedom) { f.Note(tool.Modified, "/work/a", "", sum("before\n")) }, false},
-		"moved":   {func(f *Freedom) { f.Note(tool.Renamed, "/work/a", "/work/b", sum("before\n")) }, false},
+		"changed": {func(f *Freedom) { f.Note(tool.Modified, "/work/a", "", sum("x"), sum("before\n")) }, false},
+		"moved":   {func(f *Freedom) { f.Note(tool.Renamed, "/work/a", "/work/b", sum("x"), sum("before\n")) }, false},
 		"made over": {func(f *Freedom) {
-			f.Note(tool.Created, "/work/b", "", sum("before\n"))
-			f.Note(tool.Modified, "/work/a", "", sum("before\n"))
+			f.Note(tool.Created, "/work/b", "", "", sum("before\n"))
+			f.Note(tool.Modified, "/work/a", "", sum("x"), sum("before\n"))
 		}, false},
-		"made, and changed since": {func(f *Freedom) { f.Note(tool.Created, "/work/a", "", sum("x")) }, false},
+		"made, and changed since": {func(f *Freedom) { f.Note(tool.Created, "/work/a", "", "", sum("x")) }, false},
 		"made, and removed": {func(f *Freedom) {
-			f.Note(tool.Created, "/work/a", "", sum("before\n"))
-			f.Note(tool.Removed, "/work/a", "", "")
+			f.Note(tool.Created, "/work/a", "", "", sum("before\n"))
+			f.Note(tool.Removed, "/work/a", "", "", "")
 		}, false},
-		"made, too large to hash": {func(f *Freedom) { f.Note(tool.Created, "/work/a", "", "") }, false},
+		"made, too large to hash": {func(f *Freedom) { f.Note(tool.Created, "/work/a", "", "", "") }, false},
 		"made, and its mode given": {func(f *Freedom) {
-			f.Note(tool.Created, "/work/a", "", sum("before\n"))
-			f.Note(tool.ModeChanged, "/work/a", "", "")
+			f.Note(tool.Created, "/work/a", "", "", sum("before\n"))
+			f.Note(tool.ModeChanged, "/work/a", "", "", "")
 		}, true},
 	} {
 		f := new(Freedom)

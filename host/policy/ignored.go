@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/git"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
 // dependencyDirs are directories of packages that others wrote. Their changes ask each time.
@@ -33,7 +35,7 @@ func (asked Decision) decideWithoutIgnored(ctx context.Context, d Decision, chan
 		if top != "" {
 			ignored[c.Path] = top
 		}
-		if top == "" || isDependency(c.Path, top) || !d.policy.freedom.ignores(top) {
+		if top == "" || d.asksAlways(c.Path) || !d.policy.freedom.ignores(top, c.Path) {
 			rest = append(rest, c)
 		}
 	}
@@ -53,28 +55,40 @@ func (asked Decision) decideWithoutIgnored(ctx context.Context, d Decision, chan
 	return again
 }
 
-// isDependency reports whether a path is in a directory of packages, from the ignored path top on.
-func isDependency(name, top string) bool {
-	rel := strings.TrimPrefix(name, filepath.Dir(top))
-	return slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), func(part string) bool { return slices.Contains(dependencyDirs, part) })
+// asksAlways reports whether a change asks although git ignores it: in a directory of packages
+// below the working directory, and of what looks like a secret.
+func (d Decision) asksAlways(name string) bool {
+	_, secret := paths.SpecialForRead(paths.Guest(name))
+	rel := strings.ToLower(strings.TrimPrefix(name, d.call.Cwd))
+	return secret || slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), func(part string) bool { return slices.Contains(dependencyDirs, part) })
 }
 
-// ignores reports whether a yes was given for what git ignores at a path.
-func (f *Freedom) ignores(top string) bool {
+// ignores reports whether a yes was given for what git ignores at the path top, and name, which is
+// there, was not moved to it by a call.
+func (f *Freedom) ignores(top, name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for ; paths.In(name, top); name = filepath.Dir(name) {
+		if f.made[filename.UTF8(name)] == movedHere {
+			return false
+		}
+	}
 	return f.ignored[top]
 }
 
-// NoteIgnored remembers a yes to this decision for what git ignores among its changes.
-func (d Decision) NoteIgnored() {
+// NoteAnswer remembers a yes to this decision for what git ignores among its changes, and carries
+// out [ScopeFree] if the question offered it.
+func (d Decision) NoteAnswer(scope Scope) {
 	f := d.policy.freedom
+	if scope == ScopeFree && d.offersFreedom() {
+		f.add(OpenDir{d.freeDir, Provenance{Source: SourceSession}, d.personalAsking}, d.freeRemoves)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, top := range d.ignored {
 		if f.ignored == nil {
 			f.ignored = map[string]bool{}
 		}
-		f.ignored[top] = f.ignored[top] || d.effect == Ask && !isDependency(name, top)
+		f.ignored[top] = f.ignored[top] || d.effect == Ask && !d.asksAlways(name)
 	}
 }

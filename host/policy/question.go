@@ -152,22 +152,17 @@ func (d Decision) Question() Question {
 		return d.historyQuestion(q)
 	}
 	q.Paths, q.Network, q.OpensHost = d.paths(), d.networkRules(), d.opensHost
+	q.Rules = map[Scope]string{}
 	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways, ScopeBelow, ScopeKeepBelow} {
 		r, err := d.RuleFor(scope)
 		if err != nil {
 			continue
-		}
-		if q.Rules == nil {
-			q.Rules = map[Scope]string{}
 		}
 		q.Scopes = append(q.Scopes, scope)
 		q.Rules[scope] = r.InWords()
 		q.CoversLikeCommands = q.CoversLikeCommands || len(r.FirstWords) > 0
 	}
 	if d.offersFreedom() {
-		if q.Rules == nil {
-			q.Rules = map[Scope]string{}
-		}
 		q.Scopes, q.Rules[ScopeFree] = append(q.Scopes, ScopeFree), d.freeWords()
 	}
 	return q

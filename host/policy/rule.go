@@ -426,10 +426,7 @@ func (d *Decision) firstWords(args *match.Arguments) []string {
 	if d.entry.Capabilities.Exec == "" || !line.Literal {
 		return nil
 	}
-	if first, ok := command.FirstWords(line.Commands[0]); ok {
-		return first
-	}
-	return nil
+	return command.FirstWords(line.Commands[0])
 }
 
 // isExactFlag reports whether the rule comes from a flag of this run and has the literal

@@ -142,7 +142,7 @@ func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Deci
 		}
 	}
 	if len(d.changed) == 0 && len(changes) > 0 && d.askAnywayReason == "" && d.asksForChanges() {
-		return d.applyDirRules(changes)
+		return d.applyDirRules(changes, dirs)
 	}
 	if len(changes) == 0 && d.asksForChanges() && d.isThirdPartyReader() {
 		d.reason = "others wrote it, and it could read files; it has changed none"
@@ -170,11 +170,16 @@ func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Deci
 func (d Decision) DecideShownChanges(ctx context.Context, changes []tool.Change, dirs ...*git.Dir) (_ Decision, differs bool) {
 	asked := d
 	d, differs = d.DecideChanges(changes, dirs...)
-	if d.effect == Ask {
-		free := asked.decideWithoutIgnored(ctx, d, changes, dirs)
-		return free, differs || free.effect == Allow
+	free := d.effect == Ask
+	if free {
+		d = asked.decideWithoutIgnored(ctx, d, changes, dirs)
+		differs = differs || d.effect == Allow
 	}
-	if d.effect != Allow || d.flagAllowsCall || d.by.Source != SourceSession && d.by.Source != SourceUser || len(changes) == 0 {
+	if d.effect == Allow && len(changes) > 0 && d.planned() {
+		d.setOutcome(Deny, byDefault(PlanRule), "it changes files, and the chat is in plan mode by now")
+		return d, true
+	}
+	if free || d.effect != Allow || d.flagAllowsCall || d.by.Source != SourceSession && d.by.Source != SourceUser || len(changes) == 0 {
 		return d, differs
 	}
 	if d = d.WithDiff(ctx, changes, dirs...); d.diff.ShowsAll() {

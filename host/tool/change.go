@@ -1,10 +1,13 @@
 package tool
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -37,6 +40,9 @@ type Change struct {
 	InRepository bool
 }
 
+// OldPath returns the path before the change.
+func (c Change) OldPath() string { return cmp.Or(c.From, c.Path) }
+
 // Version is a file or directory before or after a change.
 type Version struct {
 	Size    int64       // bytes of a regular file; ignore it for anything else
@@ -62,4 +68,20 @@ func (v *Version) SHA256() (sum [sha256.Size]byte, err error) {
 	h := sha256.New()
 	_, err = io.Copy(h, r)
 	return [sha256.Size]byte(h.Sum(nil)), errors.Join(err, r.Close())
+}
+
+// IsProgram reports whether the content begins like an executable for Linux, macOS or Windows. It
+// does not if it cannot be read.
+func (v *Version) IsProgram() bool {
+	if !v.Mode.IsRegular() || v.Open == nil {
+		return false
+	}
+	r, err := v.Open()
+	if err != nil {
+		return false
+	}
+	begin := make([]byte, 4)
+	n, _ := io.ReadFull(r, begin)
+	_ = r.Close()
+	return slices.ContainsFunc([]string{"\x7fELF", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe", "MZ"}, func(p string) bool { return strings.HasPrefix(string(begin[:n]), p) })
 }
