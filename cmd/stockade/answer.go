@@ -73,11 +73,8 @@ func (a *app) newFinalAnswer() (out finalAnswer, err error) {
 	return out, nil
 }
 
-// note takes the answer from the events of a turn, if it is needed.
+// note takes the answer from the events of a turn.
 func (f *finalAnswer) note(e session.Event) {
-	if f.form == nil && f.dir == nil {
-		return
-	}
 	switch m, _ := e.Message(); {
 	case e.Type == session.TypeTurnStarted, e.Type == session.TypeToolCall, e.Type == session.TypeMessage && m.Kind == llm.User:
 		f.text = ""

@@ -4,8 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"io"
-	"strings"
+	"fmt"
 	"sync"
 	"time"
 
@@ -82,7 +81,7 @@ func (p *programAsker) Approve(ctx context.Context, q policy.Question) func() (p
 			answer.By = "the end of standard input"
 			return answer, err
 		}
-		return answerTo(q, shown, line), nil
+		return answerTo(ctx, q, shown, line), nil
 	}
 }
 
@@ -102,16 +101,12 @@ func (p *programAsker) shown(q policy.Question) session.Question {
 
 // answerTo returns the answer that a line gives to a question, for this call only. A line that
 // is not exactly an answer to it is a no.
-func answerTo(q policy.Question, shown session.Question, line string) policy.Answer {
-	var given struct {
-		Question string `json:"question"`
-		Change   string `json:"change"`
-		Allow    *bool  `json:"allow"`
-	}
-	dec := json.NewDecoder(strings.NewReader(line))
-	dec.DisallowUnknownFields()
-	if len(line) > maxAnswerLine || dec.Decode(&given) != nil || dec.Decode(new(json.RawMessage)) != io.EOF || given.Question != shown.ID || given.Change != shown.Change || given.Allow == nil {
+func answerTo(ctx context.Context, q policy.Question, shown session.Question, line string) policy.Answer {
+	form, err := tool.CompileSchema(fmt.Appendf(nil, `{"type":"object","required":["question","change","allow"],"additionalProperties":false,
+		"properties":{"question":{"const":%q},"change":{"const":%q},"allow":{"type":"boolean"}}}`, shown.ID, shown.Change))
+	var given struct{ Allow bool }
+	if len(line) > maxAnswerLine || err != nil || form.Validate(ctx, []byte(line)) != nil || json.Unmarshal([]byte(line), &given) != nil {
 		return policy.Answer{By: "standard input, with a line that is no answer to the question"}
 	}
-	return policy.Answer{Question: q.ID, Allow: *given.Allow, Scope: policy.ScopeOnce, By: "standard input"}
+	return policy.Answer{Question: q.ID, Allow: given.Allow, Scope: policy.ScopeOnce, By: "standard input"}
 }

@@ -26,7 +26,6 @@ func (t *conversation) rewind(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	turns = slices.DeleteFunc(turns, func(turn undo.Turn) bool { return turn.Rewound && len(turn.Files) == 0 })
 	if arg == "" {
 		return t.listTurns(turns)
 	}
@@ -119,22 +118,14 @@ func (t *conversation) rewindText(turns []undo.Turn, most int) string {
 func (t *conversation) takeBack(ctx context.Context, turns []undo.Turn, letter rune) error {
 	var changed []string
 	for _, turn := range turns {
-		changed = append(changed, turn.Files...)
-	}
-	if letter != 'c' {
-		for _, turn := range slices.Backward(turns) {
-			if len(turn.Files) == 0 {
-				continue
-			}
-			if done, err := t.runUndo(ctx, undo.Args{From: turns[0].Number}); err != nil {
-				return err
-			} else if !done {
-				return errors.New("not all files were put back, and the conversation is as it was")
-			}
+		changed = append(changed, turn.Others...)
+		if letter == 'c' || len(turn.Files) == 0 {
+			changed = append(changed, turn.Files...)
+		} else if done, err := t.runUndo(ctx, undo.Args{From: turns[0].Number}); err != nil {
+			return err
+		} else if !done {
+			return errors.New("not all files were put back, and the conversation is as it was")
 		}
-		changed = nil
-	}
-	for _, turn := range turns {
 		for _, c := range turn.Kept {
 			t.a.s.note("stays: %s", terminal.Line(humanize.Clip(c, 200)))
 		}

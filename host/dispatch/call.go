@@ -31,7 +31,7 @@ type pending struct {
 	seen              *seenFiles    // contents that the conversation has seen
 	trial             *trial        // what was asked about the call before, see [Dispatcher.tryTogether]; nil: nothing
 	allAsked          chan struct{} // closed when all questions of a trial are put, before which nobody waits for an answer; nil: it is not tried
-	callsAfter        int           // number of calls of its reply that come after it
+	callsAfter        int           // number of calls of its reply that begin after its end; 0 if it does not run alone
 	limit             string        // LimitMessage of the result, in the last step that the agent allows; else empty
 	blindWriteWarning string        // see warnOfBlindWrite
 	usage             tool.Usage    // usage of the guest; zero until the guest has run

@@ -39,6 +39,8 @@ type resumeState struct {
 func (d *Dispatcher) resume(e session.Event, r resumeState) {
 	d.stores.Fold(e)
 	switch e.Type {
+	case session.TypeRewound:
+		d.ForgetFiles()
 	case session.TypeToolCall:
 		m, _ := e.Message()
 		var data llm.CallData

@@ -44,6 +44,13 @@ func (s *seenFiles) file(path string) knownFile {
 	return s.files[path]
 }
 
+// ForgetFiles makes all files unseen, because the conversation has lost what it has seen of them.
+func (d *Dispatcher) ForgetFiles() {
+	d.seenFiles.mu.Lock()
+	defer d.seenFiles.mu.Unlock()
+	clear(d.seenFiles.files)
+}
+
 // note stores the hashes of file contents that the result of a call reports.
 func (s *seenFiles) note(call tool.Call, entry *tool.Entry, r tool.Result) {
 	c := entry.Content
@@ -109,7 +116,7 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 	if err != nil || json.Unmarshal(p.call.Args, &args) != nil {
 		return nil // the tool itself refuses such arguments
 	}
-	// A hash among the arguments stays, and the tool compares it.
+	// A hash among the arguments stays, and the tool compares it. tool.Unseen is none.
 	hashes := map[string]string{}
 	if c.Patch != "" && json.Unmarshal(args[c.Hash], &hashes) != nil || hashes == nil {
 		hashes = map[string]string{}
@@ -120,7 +127,7 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 	for _, name := range there {
 		k := p.seen.file(absolute(name, p.call.Cwd))
 		inStep := c.Lines && p.call.Turn > 0 && k.reportedIn == stepIDOf(p.call)
-		if given := hashes[name]; given != "" && !(inStep && given == k.before) {
+		if given := hashes[name]; given != "" && given != tool.Unseen && !(inStep && given == k.before) {
 			continue
 		}
 		if hashes[name], err = p.seenHash(entry, k, inStep, name); err != nil {

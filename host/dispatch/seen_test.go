@@ -352,6 +352,7 @@ func TestAResumedModelKnowsWhatItHasSeen(t *testing.T) {
 		return tool.Result{Output: json.RawMessage(`{"output":"","sha256":"` + h + `"}`)}
 	}
 	err := readAll(d.Resume(past(
+		asks("0", "look", `{"path":"taken-back.txt"}`), runs("0", "look", "/work"), comesTo("0", hash("old")), event(0, session.TypeRewound, "", session.Rewound{Turn: 1}),
 		asks("1", "look", `{"path":"a.txt"}`), runs("1", "look", "/work"), comesTo("1", hash("old")),
 		asks("2", "look", `{"path":"a.txt"}`), runs("2", "look", "/work"), comesTo("2", hash("new")),
 		asks("3", "look", `{"path":"b.txt"}`), runs("3", "look", "/work/sub"), comesTo("3", hash("sub")),
@@ -365,7 +366,7 @@ func TestAResumedModelKnowsWhatItHasSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"a.txt", "sub/b.txt", "b.txt", "failed.txt", "denied.txt", "cut.txt", "gone.txt", "new.txt"} {
+	for _, path := range []string{"taken-back.txt", "a.txt", "sub/b.txt", "b.txt", "failed.txt", "denied.txt", "cut.txt", "gone.txt", "new.txt"} {
 		if _, err := d.Call(t.Context(), aCall("edit", `{"path":"`+path+`"}`)); err != nil {
 			t.Fatal(err)
 		}

@@ -31,15 +31,15 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 		}
 	}
 	for i, call := range calls {
-		alone := d.runsAlone(call.Tool)
+		p, alone := d.newPending(call), d.runsAlone(call.Tool)
 		if alone {
 			takeAll()
+			p.callsAfter = len(calls) - i - 1
 		}
 		if alone && i >= untried && ctx.Err() == nil {
 			untried = i + max(copy(trials[i:], d.tryTogether(ctx, calls[i:])), 1)
 		}
-		p := d.newPending(call)
-		p.limit, p.trial, p.callsAfter = limit, trials[i], len(calls)-i-1
+		p.limit, p.trial = limit, trials[i]
 		go p.drive(ctx)
 		started = append(started, p)
 		if alone {

@@ -34,15 +34,11 @@ type trial struct {
 // answers returns the answer if it holds for question, which the call puts when it runs after
 // all. A yes holds if nothing differs from what the person has seen. A no always holds.
 func (t *trial) answers(session string, question policy.Question) (policy.Answer, bool) {
-	switch {
-	case t == nil || t.err != nil:
+	if t == nil || t.err != nil {
 		return policy.Answer{}, false
-	case !t.answer.Allow:
-		return t.answer, true
 	}
-	same := question.Pose(session, t.question.AskedAt).ID == t.question.ID && question.Changes.ShowsAll() &&
+	return t.answer, !t.answer.Allow || question.Pose(session, t.question.AskedAt).ID == t.question.ID && question.Changes.ShowsAll() &&
 		question.Reason == t.question.Reason && question.Warning == t.question.Warning // the calls before may have made a path special
-	return t.answer, same
 }
 
 // Limits of the contents that are held for the questions of one step, in bytes. A call with

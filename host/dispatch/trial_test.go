@@ -158,6 +158,10 @@ func TestEditsOfOneReplyAreAskedAboutTogether(t *testing.T) {
 			"a=BIG | b=2", map[string]string{}},
 		"what a rule allows": {[]string{"a=1", "b=2"}, []policy.Rule{{Effect: policy.Allow, Tool: "file_write"}},
 			nil, "", map[string]string{"a": "1", "b": "2"}},
+		"all changes from now on": {[]string{"a=1", "b=2", "a=3", "run", "c=4", "d=5"}, nil,
+			func(_ *disk, q policy.Question) (policy.Answer, error) {
+				return policy.Answer{Allow: true, Scope: q.Scopes[len(q.Scopes)-1]}, nil
+			}, "a=1 b=2 a=3 | run", map[string]string{"a": "3", "b": "2", "c": "4", "d": "5"}},
 		"an approver that panics": {[]string{"a=1", "b=2"}, nil,
 			func(_ *disk, q policy.Question) (policy.Answer, error) {
 				if q.Tried {
@@ -328,6 +332,18 @@ func TestANoToTheRestOfAStep(t *testing.T) {
 	calls[0].Step = 2
 	if results, err := New(w.options).CallAll(t.Context(), calls, ""); err != nil || results[0].Err != nil {
 		t.Errorf("the next step: %v, %+v", err, results)
+	}
+
+	// It is not offered for a call beside which those after it run.
+	w = newWorld(t, policy.Options{ConfirmAll: true})
+	w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
+		if (q.CallsAfter > 0) != (q.Tool == "bash") {
+			t.Errorf("%s: %d calls come after it", q.Tool, q.CallsAfter)
+		}
+		return policy.Answer{Question: q.ID, By: "a test"}, nil
+	}
+	if _, err := New(w.options).CallAll(t.Context(), stepOf("file_read", "file_read", "bash", "file_read"), ""); err != nil {
+		t.Error(err)
 	}
 }
 

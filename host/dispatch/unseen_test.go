@@ -67,20 +67,24 @@ func TestAnEditByTextNeedsNoReadThatNobodyWouldBeAskedAbout(t *testing.T) {
 		calls []string
 		ran   string // the last call as it ran; empty: it was refused
 	}{
-		"by text":                           {calls: []string{`edit {"path":"a.txt"}`}, ran: `edit {"path":"a.txt","was":"unseen"}`},
-		"of a file that is not there":       {calls: []string{`edit {"path":"gone.txt"}`}, ran: `edit {"path":"gone.txt","was":"unseen"}`},
-		"by a patch":                        {calls: []string{`patch ` + patch}, ran: `patch ` + strings.TrimSuffix(patch, "}") + `,"was":{"a.txt":"unseen"}}`},
-		"by line number":                    {calls: []string{`lines {"path":"a.txt"}`}},
-		"by line number, after one by text": {calls: []string{`edit {"path":"a.txt"}`, `lines {"path":"a.txt"}`}},
-		"by line number, after a patch":     {calls: []string{`patch ` + patch, `lines {"path":"a.txt"}`}},
-		"after a read":                      {calls: []string{`file_read {"path":"a.txt"}`, `edit {"path":"a.txt"}`}, ran: `edit {"path":"a.txt","was":"h1"}`},
-		"of what looks like a secret":       {calls: []string{`edit {"path":".env"}`}},
-		"of a link to it":                   {calls: []string{`edit {"path":"link"}`}},
-		"of a file outside":                 {calls: []string{`edit {"path":"../other.txt"}`}},
-		"where reads are denied":            {opts: policy.Options{Rules: []policy.Rule{denying(t, "file_read(path=a.txt)")}}, calls: []string{`edit {"path":"a.txt"}`}},
-		"where other reads are denied":      {opts: policy.Options{Rules: []policy.Rule{denying(t, "file_read(path=b.txt)")}}, calls: []string{`edit {"path":"a.txt"}`}, ran: `edit {"path":"a.txt","was":"unseen"}`},
-		"where no file may be read at all":  {opts: policy.Options{Rules: []policy.Rule{denying(t, "file_read")}}, calls: []string{`edit {"path":"a.txt"}`}},
-		"where everything is asked about":   {opts: policy.Options{ConfirmAll: true}, calls: []string{`edit {"path":"a.txt"}`}},
+		"by text":                                         {calls: []string{`edit {"path":"a.txt"}`}, ran: `edit {"path":"a.txt","was":"unseen"}`},
+		"of a file that is not there":                     {calls: []string{`edit {"path":"gone.txt"}`}, ran: `edit {"path":"gone.txt","was":"unseen"}`},
+		"by a patch":                                      {calls: []string{`patch ` + patch}, ran: `patch ` + strings.TrimSuffix(patch, "}") + `,"was":{"a.txt":"unseen"}}`},
+		"by line number":                                  {calls: []string{`lines {"path":"a.txt"}`}},
+		"by line number, after one by text":               {calls: []string{`edit {"path":"a.txt"}`, `lines {"path":"a.txt"}`}},
+		"by line number, after a patch":                   {calls: []string{`patch ` + patch, `lines {"path":"a.txt"}`}},
+		"after a read":                                    {calls: []string{`file_read {"path":"a.txt"}`, `edit {"path":"a.txt"}`}, ran: `edit {"path":"a.txt","was":"h1"}`},
+		"of what looks like a secret":                     {calls: []string{`edit {"path":".env"}`}},
+		"of a link to it":                                 {calls: []string{`edit {"path":"link"}`}},
+		"of a file outside":                               {calls: []string{`edit {"path":"../other.txt"}`}},
+		"where reads are denied":                          {opts: policy.Options{Rules: []policy.Rule{denying(t, "file_read(path=a.txt)")}}, calls: []string{`edit {"path":"a.txt"}`}},
+		"where reads are denied, by the model's own word": {opts: policy.Options{Rules: []policy.Rule{denying(t, "file_read(path=a.txt)")}}, calls: []string{`edit {"path":"a.txt","was":"unseen"}`}},
+		"by a patch, too":                                 {opts: policy.Options{Rules: []policy.Rule{denying(t, "file_read(path=a.txt)")}}, calls: []string{`patch ` + strings.TrimSuffix(patch, "}") + `,"was":{"a.txt":"unseen"}}`}},
+		"by line number, by the model's own word":         {calls: []string{`lines {"path":"a.txt","was":"unseen"}`}},
+		"after a read, by the model's own word":           {calls: []string{`file_read {"path":"a.txt"}`, `edit {"path":"a.txt","was":"unseen"}`}, ran: `edit {"path":"a.txt","was":"h1"}`},
+		"where other reads are denied":                    {opts: policy.Options{Rules: []policy.Rule{denying(t, "file_read(path=b.txt)")}}, calls: []string{`edit {"path":"a.txt"}`}, ran: `edit {"path":"a.txt","was":"unseen"}`},
+		"where no file may be read at all":                {opts: policy.Options{Rules: []policy.Rule{denying(t, "file_read")}}, calls: []string{`edit {"path":"a.txt"}`}},
+		"where everything is asked about":                 {opts: policy.Options{ConfirmAll: true}, calls: []string{`edit {"path":"a.txt"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, d, ran := unseenWorld(t, tt.opts)

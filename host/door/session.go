@@ -304,11 +304,13 @@ func (s *Session) Undo(ctx context.Context, args undo.Args) (tool.Result, error)
 	return s.Tools.Undo(ctx, call)
 }
 
-// Rewind takes the conversation back to before a turn, see [agent.Agent.Rewind].
+// Rewind takes the conversation back to before a turn, see [agent.Agent.Rewind]. No file counts
+// as read any more.
 func (s *Session) Rewind(ctx context.Context, turn int, changed []string) error {
 	if s.agent == nil {
 		return errNoModel
 	}
+	s.Tools.ForgetFiles()
 	return s.agent.Rewind(ctx, turn, changed)
 }
 

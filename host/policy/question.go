@@ -55,7 +55,7 @@ type Question struct {
 	// first words that change nothing outside the directory of the changes.
 	CoversLikeCommands bool
 	BindingChanges     []BindingChange // remembered rules that no longer apply because the tool has changed
-	CallsAfter         int             // calls of the same reply that come after this one
+	CallsAfter         int             // calls of the same reply that begin after the end of this one; 0 if some may run beside it
 	Tried              bool            // the call was tried on the changes of others in its step: they are answered together, or with [ErrSeparately]
 	AllowRule          string          // rule that would have allowed the call; empty: none alone would
 

@@ -12,6 +12,7 @@ type Turn struct {
 	Number  int
 	Prompt  string
 	Files   []string // paths that its calls have changed and that are not put back, sorted
+	Others  []string // paths that a person's calls after it have changed, /undo and /redo among them
 	Rewound bool     // the conversation was taken back to before it
 	// Kept describes the calls whose effects nobody takes back, with the reason, in their order:
 	// they have changed files directly, could reach hosts, or are a person's own after the turn.
@@ -19,8 +20,9 @@ type Turn struct {
 	Kept []string
 }
 
-// Turns returns the turns of a session, in their order. The error is that of events, or a
-// *[session.ChainError].
+// Turns returns the turns of a session, in their order, without those that the conversation has
+// lost and whose files are put back; the turn before has their Others. The error is that of
+// events, or a *[session.ChainError].
 func Turns(events iter.Seq2[session.Event, error]) ([]Turn, error) {
 	l, err := read(events)
 	if err != nil {
@@ -31,9 +33,13 @@ func Turns(events iter.Seq2[session.Event, error]) ([]Turn, error) {
 	for n := 1; n <= l.turns; n++ {
 		t := Turn{Number: n, Prompt: l.prompts[n], Rewound: l.rewound[n]}
 		for _, c := range l.calls {
+			own := c.turn == 0 && len(c.changes) > 0 && c.outcome != outcomeFailed
+			if c.after == n && own {
+				t.Others = append(t.Others, c.paths()...)
+			}
 			switch {
 			case c.after != n || c.undo:
-			case c.turn == 0 && len(c.changes) > 0 && c.outcome != outcomeFailed:
+			case own:
 				t.Kept = append(t.Kept, "your own call: "+c.summary)
 			case c.wroteDirectly:
 				t.Kept = append(t.Kept, "changed files directly: "+c.summary)
@@ -44,7 +50,11 @@ func Turns(events iter.Seq2[session.Event, error]) ([]Turn, error) {
 		if !l.undone[n] {
 			t.Files = l.changedFiles(n)
 		}
-		turns = append(turns, t)
+		if last := len(turns) - 1; !t.Rewound || len(t.Files) > 0 {
+			turns = append(turns, t)
+		} else if last >= 0 {
+			turns[last].Others = append(turns[last].Others, t.Others...)
+		}
 	}
 	return turns, nil
 }
@@ -56,12 +66,8 @@ func (l *callLog) changedFiles(turn int) (paths []string) {
 	switch {
 	case err != nil:
 		for _, c := range l.calls {
-			for _, changes := range c.changes {
-				for _, f := range changes.Files {
-					if c.turn == turn && !c.undo {
-						paths = append(paths, f.Path)
-					}
-				}
+			if c.turn == turn && !c.undo {
+				paths = append(paths, c.paths()...)
 			}
 		}
 	case p != nil:
@@ -71,4 +77,14 @@ func (l *callLog) changedFiles(turn int) (paths []string) {
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
+}
+
+// paths returns the paths that the log names as changed by the call.
+func (c *call) paths() (paths []string) {
+	for _, changes := range c.changes {
+		for _, f := range changes.Files {
+			paths = append(paths, f.Path)
+		}
+	}
+	return paths
 }

@@ -45,7 +45,7 @@ func TestTurnsForARewind(t *testing.T) {
 		{Number: 1, Prompt: "prompt 1", Files: []string{w.Path("ws/one.txt")}},
 		{Number: 2, Prompt: "prompt 2", Files: []string{w.Path("ws/one.txt"), w.Path("ws/two.txt")},
 			Kept: []string{`changed files directly: bash(command="make")`, `could reach the network: http_fetch(command="make")`}},
-		{Number: 3, Prompt: "prompt 3", Kept: []string{`your own call: edit(command="make")`}},
+		{Number: 3, Prompt: "prompt 3", Others: []string{w.Path("ws/own.txt")}, Kept: []string{`your own call: edit(command="make")`}},
 	}
 	got := turns()
 	if d := cmp.Diff(want, got); d != "" {
@@ -68,8 +68,10 @@ func TestTurnsForARewind(t *testing.T) {
 	if _, err := w.log.Append(t.Context(), session.NewDraft(session.TypeRewound, 0, 0, "", session.Rewound{Turn: 2})); err != nil {
 		t.Fatal(err)
 	}
-	if got := turns(); got[0].Rewound || !got[1].Rewound || !got[2].Rewound || len(got[1].Files) > 0 {
-		t.Errorf("the turns are %+v", got)
+	want = want[:1] // the rest is gone, and what the person has changed after it is not
+	want[0].Others = []string{w.Path("ws/own.txt"), w.Path("ws/one.txt"), w.Path("ws/two.txt")}
+	if d := cmp.Diff(want, turns()); d != "" {
+		t.Error(d)
 	}
 	if r := w.undo(); r.Err != nil {
 		t.Fatal(r.Err)

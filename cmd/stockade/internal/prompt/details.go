@@ -55,7 +55,7 @@ func details(v View, q Question) []string {
 		}
 	}
 	for _, c := range prompt.sideChoices {
-		p.own("", "  ", fmt.Sprintf("[%c] %s: %s", c.Letter, c.Label, sideWords[c.Letter]))
+		p.own("", "  ", fmt.Sprintf("[%c] %s: %s", c.Letter, c.Label, c.details))
 	}
 	keys := "more keys  [d] the whole text"
 	if prompt.arguments != nil {
@@ -68,13 +68,6 @@ func details(v View, q Question) []string {
 	p.warnings(q)
 	p.findings()
 	return p.out
-}
-
-// sideWords explains the kinds of no, by their keys.
-var sideWords = map[rune]string{
-	keyWhy:    "opens a line; the model gets it as your words",
-	keyOutput: "its changes are dropped, and what it has written is given out",
-	keyQuit:   "no other call of this reply is run",
 }
 
 // isPermanent reports whether an answer of this scope outlasts the program.

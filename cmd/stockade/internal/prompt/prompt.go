@@ -59,6 +59,7 @@ type Choice struct {
 	rule    string // effect of the choice beyond this call, in our words; empty: none
 	shows   bool   // the key shows more of the question and does not answer it
 	reply   string // text after this answer; empty: that of the question
+	details string // explanation of a kind of no
 	because string // reason of a person for a no; empty: none
 }
 
@@ -117,7 +118,7 @@ type Prompt struct {
 	warned      bool   // the rows that were shown last have a warning
 	separable   bool   // the question may be answered with keyOneByOne without the person
 	recap       string // subject of the question, repeated when the question is out of sight; may be empty
-	yesNeedsAll bool   // the first choice counts only if nothing is folded
+	yesNeedsAll bool   // a yes counts only if nothing is folded
 	opened      bool   // "?" was pressed
 	yesReply    string // text after a yes; noReply: text after a no
 	noReply     string
@@ -170,7 +171,7 @@ func (p *Prompt) Unseen(v View) (Choice, bool) {
 func (p *Prompt) offered(v View) (choices []Choice, folded bool) {
 	_, folded = p.cachedRows(v)
 	if p.yesNeedsAll && folded {
-		return p.choices[1:], folded
+		return slices.DeleteFunc(slices.Clone(p.choices), func(c Choice) bool { return c.scope != "" }), folded
 	}
 	return p.choices, folded
 }
@@ -310,22 +311,15 @@ func (p *Prompt) No() Choice { return p.choices[len(p.choices)-1] }
 
 // Reply returns the text that is shown after an answer; empty: none.
 func (p *Prompt) Reply(c Choice) string {
+	reply := c.reply
 	switch {
-	case c.reply != "":
-		return indented(c.reply)
+	case reply != "":
 	case c.rule != "":
-		return "  " + p.yesReply + "; allowed " + c.rule
+		reply = p.yesReply + "; allowed " + c.rule
 	case c.Letter == 'y':
-		return indented(p.yesReply)
+		reply = p.yesReply
 	case c.Letter == p.No().Letter:
-		return indented(p.noReply)
+		reply = p.noReply
 	}
-	return ""
-}
-
-func indented(text string) string {
-	if text == "" {
-		return ""
-	}
-	return "  " + text
+	return strings.TrimRight("  "+reply, " ")
 }

@@ -76,24 +76,26 @@ func ForCall(q Question) *Prompt {
 		}
 	}
 	if slices.Contains(q.Scopes, policy.ScopeFree) {
-		const all = "all changes below this directory"
-		p.choices = append(p.choices, Choice{Letter: 'w', Label: all + ", this session", scope: policy.ScopeFree, rule: "for this session: " + all})
+		p.choices = append(p.choices, freeChoice)
 	}
 	p.choices = append(p.choices, Choice{Letter: 'n', Label: "no"})
 	if q.Histories != nil {
 		return p
 	}
 	if q.Call.Caller == tool.CallerAgent {
-		p.sideChoices = append(p.sideChoices, Choice{Letter: keyWhy, Label: "no, because", reply: p.noReply})
+		p.sideChoices = append(p.sideChoices, Choice{Letter: keyWhy, Label: "no, because", reply: p.noReply, details: "opens a line; the model gets it as your words"})
 	}
 	if q.Command != "" && q.Changes != nil && !nothingChanged(q) && !q.Failed {
-		p.sideChoices = append(p.sideChoices, Choice{Letter: keyOutput, Label: "only its output", reply: "not kept, but its output is"})
+		p.sideChoices = append(p.sideChoices, Choice{Letter: keyOutput, Label: "only its output", reply: "not kept, but its output is", details: "its changes are dropped, and what it has written is given out"})
 	}
 	if q.CallsAfter > 0 {
-		p.sideChoices = append(p.sideChoices, Choice{Letter: keyQuit, Label: fmt.Sprintf("no to this and %d more", q.CallsAfter), reply: p.noReply + ", nor is any call after it"})
+		p.sideChoices = append(p.sideChoices, Choice{Letter: keyQuit, Label: fmt.Sprintf("no to this and %d more", q.CallsAfter), reply: p.noReply + ", nor is any call after it", details: "no other call of this reply is run"})
 	}
 	return p
 }
+
+// freeChoice is the answer [policy.ScopeFree].
+var freeChoice = Choice{Letter: 'w', Label: "all changes below this directory, this session", scope: policy.ScopeFree, rule: "for this session: all changes below this directory"}
 
 // Keys of the kinds of no.
 const (
@@ -154,7 +156,7 @@ func (c Choice) Policy() policy.Answer {
 }
 
 // forCalls returns the prompt about several calls. It offers a yes to all only if everything
-// about each call is on the screen.
+// about each call is on the screen, and [policy.ScopeFree] if each of them offers it, too.
 func forCalls(qs []Question) *Prompt {
 	qs = slices.Clone(qs)
 	for i := range qs {
@@ -180,6 +182,9 @@ func forCalls(qs []Question) *Prompt {
 	}
 	if !slices.ContainsFunc(qs, func(q Question) bool { return q.Call.Caller != tool.CallerAgent }) {
 		p.sideChoices = []Choice{{Letter: keyWhy, Label: "no, because", reply: p.noReply}}
+	}
+	if !slices.ContainsFunc(qs, func(q Question) bool { return !slices.Contains(q.Scopes, policy.ScopeFree) }) {
+		p.choices, p.yesReply = slices.Insert(p.choices, 2, freeChoice), "kept"
 	}
 	p.separable = !slices.ContainsFunc(qs, func(q Question) bool { return !q.Tried })
 	p.details = func(v View) (out []string) {

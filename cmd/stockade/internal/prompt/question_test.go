@@ -348,6 +348,23 @@ func TestWhatKeysMean(t *testing.T) {
 			t.Errorf("on a screen that does not show all, %q is a yes", typed)
 		}
 	}
+	// All changes below the directory, if each question offers that, on the first row and
+	// without a digit.
+	q.Scopes = append(q.Scopes, policy.ScopeFree)
+	if _, ok := forCalls([]Question{q, other}).Answer(View{Height: 60}, "w"); ok {
+		t.Error("w answers a question that does not offer it")
+	}
+	other.Scopes = q.Scopes
+	p = forCalls([]Question{q, other})
+	if keys := p.Keys(View{Width: 200, Height: 60}); !strings.Contains(keys[0], "[e]2 one by one  [w] all changes below this directory, this session  [n]3 no to all") {
+		t.Errorf("the keys are %q", keys)
+	}
+	if c, ok := p.Answer(View{Height: 60}, "w"); !ok || c.Policy().Scope != policy.ScopeFree || p.Reply(c) != "  kept; allowed for this session: all changes below this directory" {
+		t.Errorf("w is %+v, %q", c, p.Reply(c))
+	}
+	if c, ok := p.Answer(View{Height: 12}, "w"); ok {
+		t.Errorf("on a screen that does not show all, w is %+v", c)
+	}
 }
 
 func TestLinesOfADifference(t *testing.T) {

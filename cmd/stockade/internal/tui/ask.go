@@ -119,8 +119,8 @@ func (m *model) ask(q *question) {
 	}
 }
 
-// closeQuestion removes the question and restores the text that was set aside. It does nothing
-// if q is not the open question.
+// closeQuestion removes the question and restores the text that was set aside, with a reason that
+// was not sent. It does nothing if q is not the open question.
 func (m *model) closeQuestion(q *question) {
 	if m.openQuestion != q {
 		return
@@ -128,6 +128,9 @@ func (m *model) closeQuestion(q *question) {
 	m.openQuestion = nil
 	m.dropHeld()
 	m.restoredText = ""
+	if q.why != nil && m.o.Editor != nil {
+		m.asideText = strings.Trim(m.asideText+"\n"+q.why.Value(), "\n")
+	}
 	if m.asideText != "" {
 		m.restoredText = m.asideText + m.o.Editor.Value()
 		m.o.Editor.SetValue(m.restoredText)

@@ -176,6 +176,8 @@ func TestANoWithAReason(t *testing.T) {
 		"what is pasted goes to the line":     {[]string{"r", "wait", "paste", "enter"}, "pasted", "", ""},
 		"a word that begins with r":           {[]string{"really", "wait"}, "-", "really", "[y]1 yes"},
 		"what was set aside is there again":   {[]string{"draft", "esc", "wait", "r", "wait", "so", "enter"}, "so", "draft", ""},
+		"a question that ends keeps it":       {[]string{"r", "wait", "use tabs, and never to", "end", "uch vendor"}, "-", "use tabs, and never touch vendor", ""},
+		"behind what was set aside":           {[]string{"draft", "esc", "wait", "r", "wait", "use", "end"}, "-", "draft\nuse", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(80, 24)
@@ -183,7 +185,13 @@ func TestANoWithAReason(t *testing.T) {
 			q := edit("")
 			d.tell(happened{q})
 			d.does("wait")
-			d.does(c.does...)
+			for _, what := range c.does {
+				if what == "end" {
+					d.tell(happened{withdrawn{q}})
+				} else {
+					d.does(what)
+				}
+			}
 			because := "-"
 			if len(q.answer) > 0 {
 				because = (<-q.answer).Policy().Because

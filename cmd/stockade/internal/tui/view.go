@@ -24,7 +24,6 @@ const (
 // A terminal that becomes smaller breaks the drawn rows. Rows that no longer fit move into its
 // history, and nothing removes them from there. While somebody drags the edge of the terminal,
 // the answer has few rows, so that this happens once and not at each step.
-// the terminal, the answer has few rows: then this happens once and not at each step.
 const (
 	maxShrinkingRows = 2           // rows of the answer during that time
 	resizeDelay      = time.Second // time without a change of the size that ends it
