@@ -7,32 +7,9 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/toolpage"
-	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 )
-
-// pageColumns is the width of a page of the help, with the last column, which stays free.
-const pageColumns = 80
-
-// toolPage returns the page of a built-in tool, help/tools/NAME.md. It has the content of
-// `tool info`, without the parts that depend on the machine.
-func toolPage(e *tool.Entry) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s: a tool of the module %s\n\n", e.Name, e.Module.Name)
-	b.WriteString(toolpage.WrapText("", e.Description, pageColumns))
-	fmt.Fprintf(&b, "\n    risk      %s\n", policy.RiskOf(e))
-	title := "asks for"
-	for _, row := range terminal.Wrap(capabilitiesText(e.Requested), pageColumns-len("    asks for  ")-1) {
-		fmt.Fprintf(&b, "    %-8s  %s\n", title, row)
-		title = ""
-	}
-	for _, part := range toolpage.Parts(e.Spec, callOf(e), pageColumns) {
-		fmt.Fprintf(&b, "\n## %s\n\n%s", part.Title, part.Text)
-	}
-	b.WriteString("\n[output] has the codes with which every call can end, and [tools] all tools.\n\n[output]: ../output.md\n[tools]: ../tools.md\n")
-	return b.String()
-}
 
 // callOf returns the beginning of a command line that calls a tool.
 func callOf(e *tool.Entry) string {

@@ -172,7 +172,7 @@ var table = []key{
 		"How often one request is tried, the first time included.",
 		func(c *Config) *int { return &c.Model.MaxAttempts }),
 	field("model.context_tokens", keys.Integer(0, 100_000_000, "tokens"), 0, preference,
-		"How many tokens the context of the model holds, No request is larger: old results are left out first. 0: the server is asked, and if it does not tell, 128,000 are assumed. Ollama is asked for a context of this size.",
+		"How many tokens the context of the model holds. No request is larger: old results are left out first. 0: the server is asked, and if it does not tell, 128,000 are assumed. Ollama is asked for a context of this size.",
 		func(c *Config) *int { return &c.Model.ContextTokens }),
 	field("model.reasoning", reasoning, "", preference,
 		"How much the model thinks before it answers. Empty: the provider's default.",

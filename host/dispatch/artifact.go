@@ -29,7 +29,7 @@ type artifactArgs struct {
 	Raw      bool   `json:"raw"`
 }
 
-// checkRead refuses a call of the built-in file_read that names a file and an artifact. The
+// checkRead refuses a call of the built-in file_read that does not name one thing to read. The
 // host answers a call that names an artifact: no guest gets the log.
 func (p *pending) checkRead(entry *tool.Entry) error {
 	var args artifactArgs
@@ -37,6 +37,8 @@ func (p *pending) checkRead(entry *tool.Entry) error {
 		return nil
 	}
 	switch {
+	case args.Path == "" && args.Artifact == "" && p.d.opts.Artifact != nil:
+		return &refusal{tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "file_read: path is missing; it wants a string, or artifact the ID of an earlier call")}
 	case args.Path != "" && args.Artifact != "":
 		return &refusal{tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "file_read: path and artifact are set; a call reads one of them")}
 	case args.Artifact != "" && p.d.opts.Artifact != nil:

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -68,13 +67,14 @@ type pastCall struct {
 	hasResult bool
 }
 
-// actionsOf returns the calls that carry out the phrases with the offered tools. Before the
-// first edit of a file that no earlier phrase reads or writes, it adds a read of the file if
-// file_read is offered, because the host requires that of every model.
-func actionsOf(phrases []phrase, offered map[string]bool) []action {
-	var todo []action
+// actionsOf returns the calls that carry out the phrases with the offered tools, and how many there
+// are up to each phrase; zero: no tool for the phrase is offered. Before the first edit of a file
+// that no earlier phrase reads or writes, it adds a read of the file if file_read is offered, because
+// the host requires that of every model.
+func actionsOf(phrases []phrase, offered map[string]bool) (todo []action, upTo []int) {
+	upTo = make([]int, len(phrases))
 	seen := map[string]bool{}
-	for _, p := range phrases {
+	for i, p := range phrases {
 		a, ok := p.choose(offered)
 		if !ok {
 			continue
@@ -91,8 +91,9 @@ func actionsOf(phrases []phrase, offered map[string]bool) []action {
 			seen[args.Path] = true
 		}
 		todo = append(todo, a)
+		upTo[i] = len(todo)
 	}
-	return todo
+	return todo, upTo
 }
 
 // plan returns the planner's answer to a conversation.
@@ -111,7 +112,7 @@ func plan(messages []llm.Message, tools []tool.Definition) Answer {
 	for _, t := range tools {
 		offered[t.Name] = true
 	}
-	todo := actionsOf(phrases, offered)
+	todo, upTo := actionsOf(phrases, offered)
 	if len(calls) < len(todo) && limit == "" {
 		a := todo[len(calls)]
 		args := string(encode(a.args))
@@ -119,7 +120,7 @@ func plan(messages []llm.Message, tools []tool.Definition) Answer {
 			Calls: []openai.ToolCall{{ID: callID(prompt, len(messages)), Function: openai.FunctionCall{Name: a.tool, Arguments: args}}},
 		}
 	}
-	answer := Answer{Text: report(phrases, cut, calls, limit)}
+	answer := Answer{Text: report(phrases, upTo, cut, calls, limit)}
 	if len(phrases) == 0 || slices.ContainsFunc(phrases, func(p phrase) bool { return !p.understood() }) {
 		answer.Finish = openai.FinishReasonContentFilter // so that nobody takes the answer for a success
 	}
@@ -162,16 +163,16 @@ func callsSince(messages []llm.Message) (calls []pastCall, limit string) {
 // report returns the text of the last answer of a turn. cut is set if the request was too long, so
 // that phrases are only those of its beginning. calls are those of the turn. limit is the host's
 // message about the limit that stopped the turn; empty: none did.
-func report(phrases []phrase, cut bool, calls []pastCall, limit string) string {
+func report(phrases []phrase, upTo []int, cut bool, calls []pastCall, limit string) string {
 	var out strings.Builder
-	switch {
-	case len(calls) > 0:
-		fmt.Fprintf(&out, "This is the offline model: not a language model, but a planner with a few fixed phrases. It made %s:\n", plural(len(calls), "call"))
-		for i, d := range calls {
-			fmt.Fprintf(&out, "\n%d. %s: %s\n", i+1, llm.CallSummary(d.call.Function.Name, d.call.Function.Arguments), describe(d))
-		}
-	default:
-		out.WriteString("This is the offline model: not a language model, but a planner with a few fixed phrases. It made no call.\n")
+	out.WriteString("This is the offline model: not a language model, but a planner with a few fixed phrases. ")
+	if len(calls) == 0 {
+		out.WriteString("It made no call.\n")
+	} else {
+		fmt.Fprintf(&out, "It made %s:\n", plural(len(calls), "call"))
+	}
+	for i, d := range calls {
+		fmt.Fprintf(&out, "\n%d. %s: %s\n", i+1, llm.CallSummary(d.call.Function.Name, d.call.Function.Arguments), describe(d))
 	}
 	if limit != "" {
 		fmt.Fprintf(&out, "\nIt stopped: %s\n", limit)
@@ -180,23 +181,25 @@ func report(phrases []phrase, cut bool, calls []pastCall, limit string) string {
 		fmt.Fprintf(&out, "\nThe request was too long; only its first %d phrases were read.\n", maxPhrases)
 	}
 
-	unclear, next := false, 0
-	for _, p := range phrases {
+	unclear := false
+	for i, p := range phrases {
 		if !p.understood() {
-			fmt.Fprintf(&out, "\nNot understood: %q\n", shorten(p.text, 200))
+			fmt.Fprintf(&out, "\nNot understood: %q\n", llm.Truncate(p.text, 200))
 			unclear = true
 			continue
 		}
-		// The call may follow one that prepares it, such as the read of a file before its edit.
-		if i := slices.IndexFunc(calls[next:], func(d pastCall) bool { return p.matchesCall(d.call) }); i >= 0 {
-			next += i + 1
+		if 0 < upTo[i] && upTo[i] <= len(calls) {
 			continue
 		}
-		why := "none of the tools for it is offered (" + strings.Join(p.toolNames(), ", ") + ")"
+		var names []string
+		for _, a := range p.actions {
+			names = append(names, a.tool)
+		}
+		why := "none of the tools for it is offered (" + strings.Join(names, ", ") + ")"
 		if limit != "" {
 			why = "there was no step left"
 		}
-		fmt.Fprintf(&out, "\nNot done: %q, %s\n", shorten(p.text, 200), why)
+		fmt.Fprintf(&out, "\nNot done: %q, %s\n", llm.Truncate(p.text, 200), why)
 	}
 	if unclear || len(phrases) == 0 {
 		out.WriteString("\nIt understands these phrases, joined by \"then\" or on lines of their own:\n")
@@ -205,29 +208,6 @@ func report(phrases []phrase, cut bool, calls []pastCall, limit string) string {
 		}
 	}
 	return out.String()
-}
-
-// matchesCall reports whether the phrase leads to this call.
-func (p phrase) matchesCall(call llm.CallData) bool {
-	var args any
-	if json.Unmarshal([]byte(call.Function.Arguments), &args) != nil {
-		return false
-	}
-	for _, a := range p.actions {
-		var want any
-		if a.tool == call.Function.Name && json.Unmarshal(encode(a.args), &want) == nil && reflect.DeepEqual(args, want) {
-			return true
-		}
-	}
-	return false
-}
-
-func (p phrase) toolNames() []string {
-	var names []string
-	for _, a := range p.actions {
-		names = append(names, a.tool)
-	}
-	return names
 }
 
 // envelope is the part of a tool's result that the planner reads.
@@ -272,13 +252,13 @@ func describe(d pastCall) string {
 	if env.Type == tool.PermissionDenied {
 		verb = "was denied"
 	}
-	text := fmt.Sprintf("%s: %s", verb, cmp.Or(shorten(oneLine(env.Error), 500), "no message"))
+	text := fmt.Sprintf("%s: %s", verb, cmp.Or(llm.Truncate(oneLine(env.Error), 500), "no message"))
 	if env.Code != "" {
-		text += fmt.Sprintf(" (%s)", shorten(oneLine(string(env.Code)), 64))
+		text += fmt.Sprintf(" (%s)", llm.Truncate(oneLine(string(env.Code)), 64))
 	}
 	for _, extra := range []struct{ label, value string }{{"rule", env.Rule}, {"to allow it", env.Allow}, {"hint", env.Hint}} {
 		if extra.value != "" {
-			text += fmt.Sprintf("\n    %s: %s", extra.label, shorten(oneLine(extra.value), 500))
+			text += fmt.Sprintf("\n    %s: %s", extra.label, llm.Truncate(oneLine(extra.value), 500))
 		}
 	}
 	for _, stream := range []struct{ label, value string }{{"stdout", env.Stdout}, {"stderr", env.Stderr}} {
@@ -338,7 +318,7 @@ func quote(text string) string {
 			break
 		}
 		shown++
-		out.WriteString("\n    | " + shorten(strings.TrimRight(line, "\r\n"), quotedRunes))
+		out.WriteString("\n    | " + llm.Truncate(strings.TrimRight(line, "\r\n"), quotedRunes))
 	}
 	if rest := total - shown; rest > 0 {
 		fmt.Fprintf(&out, "\n    and %s", plural(rest, "more line"))
@@ -354,10 +334,3 @@ func plural(n int, noun string) string {
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-func shorten(s string, runes int) string {
-	if r := []rune(s[:min(len(s), 4*runes+4)]); len(r) > runes {
-		return string(r[:runes-1]) + "…"
-	}
-	return s
-}

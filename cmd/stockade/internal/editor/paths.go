@@ -1,7 +1,6 @@
 package editor
 
 import (
-	"bufio"
 	"cmp"
 	"io"
 	"io/fs"
@@ -10,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
+	"github.com/stockade-dev/stockade/host/git/ignore"
 )
 
-// Limits of a walk: directory entries, after which it ends; bytes of a .gitignore file and
-// rules, of which the rest is ignored.
+// Limits of a walk: directory entries, after which it ends; bytes and
+// patterns of a .gitignore file, of which the rest is ignored.
 const (
 	maxWalked      = 20_000
 	maxIgnoreBytes = 64 << 10
@@ -50,7 +49,7 @@ type walk struct {
 // pendingDir is a directory that has not been listed yet.
 type pendingDir struct {
 	dir     string
-	ignored []rule // rules of the .gitignore files above dir
+	ignored []ignoreFile // the .gitignore files above dir
 }
 
 // files walks directories, the nearest first. It returns names relative to start.
@@ -61,7 +60,7 @@ func (w walk) files(start string) (out []string) {
 	first := pendingDir{dir: start}
 	for i := range start { // rules of the directories above
 		if start != "." && (i == 0 || start[i] == '/') {
-			first.ignored = append(first.ignored, w.rules(cmp.Or(start[:i], "."))...)
+			first.ignored = append(first.ignored, w.readIgnoreFile(cmp.Or(start[:i], ".")))
 		}
 	}
 	queue, seen := []pendingDir{first}, 0
@@ -70,7 +69,7 @@ func (w walk) files(start string) (out []string) {
 		queue = queue[1:]
 		entries := w.list(p.dir, w.maxEntries-seen+1)
 		if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" }) {
-			p.ignored = append(slices.Clip(p.ignored), w.rules(p.dir)...)
+			p.ignored = append(slices.Clip(p.ignored), w.readIgnoreFile(p.dir))
 		}
 		for _, entry := range entries {
 			if seen++; seen > w.maxEntries {
@@ -109,64 +108,36 @@ func (w walk) list(dir string, limit int) []fs.DirEntry {
 	return entries
 }
 
-// rule is a line of a .gitignore file.
-type rule struct {
-	dir      string // directory of the .gitignore file
-	pattern  string // pattern as doublestar takes it
-	literal  bool   // the pattern has no wildcard and is compared with the last part of a name
-	dirsOnly bool   // the rule applies to directories only
-	negated  bool   // the line begins with !: the rule includes again
+// ignoreFile holds the patterns of a .gitignore file.
+type ignoreFile struct {
+	dir      string // the directory of the file
+	patterns []ignore.Pattern
 }
 
-func (w walk) rules(dir string) (out []rule) {
+func (w walk) readIgnoreFile(dir string) ignoreFile {
 	name := path.Join(dir, ".gitignore")
 	if st, err := fs.Lstat(w.fsys, name); err != nil || !st.Mode().IsRegular() {
-		return nil
+		return ignoreFile{}
 	}
 	f, err := w.fsys.Open(name)
 	if err != nil {
-		return nil
+		return ignoreFile{}
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(io.LimitReader(f, maxIgnoreBytes))
-	for lines.Scan() && len(out) < maxIgnoreRules {
-		line := strings.TrimRight(lines.Text(), " \t\r")
-		r := rule{dir: dir}
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		line, r.negated = strings.CutPrefix(line, "!")
-		line, r.dirsOnly = strings.CutSuffix(line, "/")
-		switch anchored, rooted := strings.CutPrefix(line, "/"); {
-		case strings.Contains(anchored, "/") || rooted:
-			r.pattern = anchored
-		default:
-			r.literal = !strings.ContainsAny(line, `*?[\`)
-			r.pattern = line
-			if !r.literal {
-				r.pattern = "**/" + line
-			}
-		}
-		if r.literal || doublestar.ValidatePattern(r.pattern) {
-			out = append(out, r)
-		}
-	}
-	return out
+	text, _ := io.ReadAll(io.LimitReader(f, maxIgnoreBytes))
+	patterns := ignore.Parse(text)
+	return ignoreFile{dir, patterns[:min(len(patterns), maxIgnoreRules)]}
 }
 
-// isIgnored reports whether the last rule that matches a name excludes it. dir: it is a
+// isIgnored reports whether the last pattern that matches a name excludes it. dir: it is a
 // directory.
-func isIgnored(rules []rule, name string, dir bool) bool {
-	for _, r := range slices.Backward(rules) {
-		if r.dirsOnly && !dir {
-			continue
-		}
-		below := name
-		if r.dir != "." {
-			below = strings.TrimPrefix(name, r.dir+"/")
-		}
-		if r.literal && path.Base(name) == r.pattern || !r.literal && doublestar.MatchUnvalidated(r.pattern, below) {
-			return !r.negated
+func isIgnored(files []ignoreFile, name string, dir bool) bool {
+	for _, f := range slices.Backward(files) {
+		below := strings.Split(strings.TrimPrefix(name, f.dir+"/"), "/")
+		for _, p := range slices.Backward(f.patterns) {
+			if p.Match(below, dir) {
+				return !p.Negated()
+			}
 		}
 	}
 	return false
