@@ -253,6 +253,8 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 		session.TypeStepEnded:        session.StepEnded{},
 		session.TypeTurnEnded:        session.TurnEnded{},
 		session.TypeRewound:          session.Rewound{},
+		session.TypeContextReduced:   session.ContextReduced{},
+		session.TypeContextCompacted: session.ContextCompacted{},
 		session.TypeDelta:            session.Delta{},
 		session.TypeReasoning:        session.Reasoning{},
 		session.TypeWriting:          session.CallWriting{},

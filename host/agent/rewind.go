@@ -45,7 +45,7 @@ const maxNamedFiles = 20
 // beginTurn remembers the conversation before a turn. What it shares with it later does not change.
 func (c *Conversation) beginTurn(turn int) {
 	c.endStep()
-	c.starts = append(slices.Clip(c.starts), turnStart{turn, *c})
+	c.starts = append(c.starts, turnStart{turn, *c})
 }
 
 // rewind makes the conversation what it was before a turn, as an event says. What the session has

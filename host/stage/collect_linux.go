@@ -69,7 +69,7 @@ func ownedByNonRoot(fi os.FileInfo) bool {
 // is a result of [FileClockNow] from before the overlay was mounted. The overlay must not be
 // mounted any more. The error wraps [policy.ErrChanged] if somebody has changed the same files
 // of the host since then. The set owns the layer from now on, even after an error. Files
-// of [Set.Skipped], and those that git can derive from others, count as removed.
+// of [Set.Skipped] count as removed, and so do files that git can make again from other files.
 //
 // The format is that of the kernel with the option userxattr, see
 // Documentation/filesystems/overlayfs.rst: a removed file is a character device 0/0, and a
