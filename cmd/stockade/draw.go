@@ -38,7 +38,7 @@ func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first strin
 		Transcript: t.liveTranscript(), NextMode: t.nextMode, Mode: t.modeText,
 		LeaveHint: t.resumeHint,
 		Steers: func(typed string) bool {
-			return !isCommand(typed) && !strings.HasPrefix(typed, "!") && len(mentions(typed)) == 0
+			return len(typed) <= maxSteeringBytes && !isCommand(typed) && !strings.HasPrefix(typed, "!") && len(mentions(typed)) == 0
 		},
 		Do: func(ctx context.Context, typed string) (leave, failed bool) {
 			stopped.Store(false)
@@ -70,6 +70,9 @@ func (t *conversation) runUI(ctx context.Context, ed *editor.Editor, first strin
 	}
 	return err
 }
+
+// maxSteeringBytes limits a text for the running turn; a longer one waits, and is the next prompt.
+const maxSteeringBytes = 8 << 10
 
 // steer returns what a person has sent to the running turn, see [agent.Options.Steer].
 func (a *app) steer() (says []string) {

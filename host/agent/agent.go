@@ -225,6 +225,11 @@ func (t *turn) next(ctx context.Context) error {
 		return err
 	}
 	reply, err := t.ask(ctx, last)
+	for errors.Is(err, errSmallerContext) { // once for each model that stands in at the most: what was left out stays so
+		if err = t.makeRoom(ctx, false); err == nil {
+			reply, err = t.ask(ctx, last)
+		}
+	}
 	if refusal, ok := errors.AsType[*llm.ProviderError](err); ok && refusal.Code == llm.ContextExceeded && ctx.Err() == nil {
 		t.noteRefusal()
 		if t.makeRoom(ctx, true) != nil {
@@ -306,6 +311,9 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 			}
 			t.show(session.TypeRestart, restart)
 			clear(arriving)
+			if r.Alternative != nil && !t.fits(ctx) {
+				return llm.Reply{}, errSmallerContext
+			}
 		}
 		if delta.Reasoning != "" {
 			t.show(session.TypeReasoning, session.Reasoning{Bytes: len(delta.Reasoning)})

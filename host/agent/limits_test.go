@@ -122,6 +122,27 @@ func TestARefusedRequestIsSentOnceMoreWithASummary(t *testing.T) {
 	}
 }
 
+// A model with a smaller context that stands in gets no request that is too large for it.
+func TestASmallerModelStandsIn(t *testing.T) {
+	down := reply{err: &llm.ProviderError{Status: 503, Retryable: true}}
+	big := calls(`a ls {"x":"` + strings.Repeat("y", 30_000) + `"}`)
+	small := &script{t: t, replies: []reply{text("done")}}
+	b := newBench(t, Options{NoSummaries: true}, big, down, down)
+	b.opts.Model = llm.Failover(b.model, []llm.Alternative{{Name: "small", Model: small, ContextTokens: 4000}})
+	_, end := b.run(t.Context(), "go")
+	if end.Reason != session.EndAnswered || len(small.asked) != 1 {
+		t.Fatalf("got %+v; the small model was asked %d times", end, len(small.asked))
+	}
+	chars := 0
+	for _, m := range small.asked[0].Messages {
+		chars += size(m)
+	}
+	if chars > 12_000 || small.asked[0].Messages[0].Content != "go" {
+		t.Errorf("the small model got %d characters: %v", chars, outline(t, small.asked[0].Messages))
+	}
+	b.checkHistory()
+}
+
 // A summary that another model writes is asked for there, and paid as there.
 func TestAnotherModelSummarizes(t *testing.T) {
 	other := &script{t: t, replies: []reply{text("It was tried.")}}

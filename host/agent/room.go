@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -109,6 +110,17 @@ func (t *turn) makeRoom(ctx context.Context, tooLong bool) error {
 		return &limitError{key}
 	}
 	return nil
+}
+
+// errSmallerContext ends a request before a model is asked that stands in for another, and whose
+// context is too small for the request.
+var errSmallerContext = errors.New("the request is too large for the next model")
+
+// fits reports whether the conversation is within the budget of the model that is asked next.
+func (t *turn) fits(ctx context.Context) bool {
+	t.findContextTokens(ctx, 0)
+	b, _ := t.a.budget(t.contextTokens())
+	return t.a.conversation.chars <= b.limit
 }
 
 // crowded reports whether the messages that stay leave the results that no model has read yet

@@ -17,7 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-var histories = flag.Int("histories", 200, "number of random histories")
+var histories = flag.Int("histories", 40, "number of random histories")
 
 // day is a model that works at random, and checks each of its requests.
 type day struct {
