@@ -96,7 +96,7 @@ func TestOnlyAnExactLineIsAnAnswer(t *testing.T) {
 	}
 }
 
-// A line is for the question that is shown, and for no other; questions come one by one.
+// Questions come one after the other, and a line of the program answers only the question that is open.
 func TestAProgramIsAskedOneQuestionAfterTheOther(t *testing.T) {
 	p, out, shown := programAsked(t)
 	const n = 5

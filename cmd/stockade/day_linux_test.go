@@ -59,7 +59,7 @@ func (c *widestYes) Approve(_ context.Context, q policy.Question) func() (policy
 	}
 }
 
-// day is one repository of the day, and the conversation in it.
+// day is the script of one repository: its directory, its prompts, and the state of its chat.
 type day struct {
 	dir     string
 	prompts []string // each with the reason for the end of its turn before it
@@ -141,7 +141,7 @@ func TestADay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if name == "typescript" {
 				if _, err := exec.LookPath("node"); err != nil {
-					t.Skip("there is no node")
+					t.Fatal("the day in TypeScript needs node: install it")
 				}
 			}
 			workADay(t, readDay(t, name))

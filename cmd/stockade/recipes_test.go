@@ -11,6 +11,7 @@ import (
 
 	"mvdan.cc/sh/v3/shell"
 
+	"github.com/stockade-dev/stockade/guests/gueststest"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/redact"
 )
@@ -18,6 +19,7 @@ import (
 // Each recipe of the help is loaded as it stands there, in its place below a home and an /etc of
 // the test, and decides as the page says.
 func TestRecipesDecideAsTheySay(t *testing.T) {
+	gueststest.Need(t)
 	page, err := helpPages.ReadFile("help/recipes.md")
 	if err != nil {
 		t.Fatal(err)

@@ -113,8 +113,9 @@ func (t *conversation) rewindText(turns []undo.Turn, most int) string {
 	return b.String()
 }
 
-// takeBack takes back the files of the turns, the conversation before the first of them, or
-// both, by the letter of [rewindChoices]. If a file cannot be put back, the conversation stays.
+// takeBack undoes the changes of files in turns, goes back to the conversation before the first
+// turn, or does both, by the letter of [rewindChoices]. If a file cannot be put back, the
+// conversation stays.
 func (t *conversation) takeBack(ctx context.Context, turns []undo.Turn, letter rune) error {
 	var changed []string
 	for _, turn := range turns {

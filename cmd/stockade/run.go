@@ -385,8 +385,8 @@ func (t *conversation) endError(end session.TurnEnded) error {
 	return errors.New(end.Error)
 }
 
-// limitMessage says that a limit of a turn was reached, and limitHint what can be done. key is the
-// key of the limit in the configuration.
+// limitMessage returns the error of a turn that a limit has ended. key is the key of the limit in
+// the configuration.
 func limitMessage(key string) string {
 	switch key {
 	case "context_tokens":
@@ -397,6 +397,7 @@ func limitMessage(key string) string {
 	return "it has reached " + key
 }
 
+// limitHint returns the hint to limitMessage. goOn says how to go on without another limit.
 func limitHint(key, goOn string) string {
 	if key == "context_tokens" {
 		return "say it in fewer words, or name a file instead of its text; model.context_tokens says how much the model holds, and `/context` shows what fills it"

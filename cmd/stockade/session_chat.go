@@ -93,7 +93,8 @@ func (t *conversation) resume(ctx context.Context, words string) error {
 	return err
 }
 
-// permissions lists what answers questions in this session, or takes back what was answered in it.
+// permissions lists the rules and answers that allow calls without a question, or takes back the
+// answers of this session.
 func (t *conversation) permissions(_ context.Context, arg string) error {
 	switch {
 	case arg == "revoke":

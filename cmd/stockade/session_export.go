@@ -134,8 +134,8 @@ func (p *markdownPage) add(e session.Event) {
 	}
 }
 
-// head writes the collected rows as a code block, with a fence that is longer than any in them, and
-// then a text; empty: none.
+// head writes the collected rows as a code block, and then a text; empty: no text. The fence of
+// the block is longer than any fence in the rows.
 func (p *markdownPage) head(text string) {
 	block := terminal.EscapeControls(strings.Trim(strings.Join(p.rows, "\n"), "\n"))
 	p.rows = nil

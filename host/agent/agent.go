@@ -68,7 +68,7 @@ type Options struct {
 	Price         *llm.Price // price of the model; nil: unknown, and no cost is reported
 	// Summarizer is asked for the summaries of conversations that are too long; nil: Model is.
 	Summarizer *llm.Alternative
-	// NoSummaries is set if no model is asked for them, unless a person wants a summary.
+	// NoSummaries is set if a summary is written only when a person asks for it.
 	NoSummaries bool
 }
 

@@ -42,7 +42,8 @@ const (
 	minCutChars = 600
 )
 
-// cut is the part of a text that is left after a reduction, in bytes. The zero value is all of it.
+// cut describes a shortened text: the bytes of the whole text, and of the head and the tail that are
+// left. Zero: the text was not shortened.
 type cut struct{ whole, head, tail int }
 
 // size returns the size of a message in a request, in characters: one for each byte of text

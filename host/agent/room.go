@@ -144,9 +144,9 @@ func (t *turn) contextTokens() int {
 	return cmp.Or(t.a.opts.ContextTokens, t.a.contextTokens[t.a.opts.Model])
 }
 
-// findContextTokens asks the server for the size of the context, once for each model, when the
-// request may be large for it. The smallest requests are not worth a question. prompt is the size
-// of a message that is not in the conversation yet, in characters.
+// findContextTokens asks the server for the size of the model's context, once for each model, as
+// soon as a request has smallTokens. prompt is the size of a message that is not in the
+// conversation yet, in characters.
 func (t *turn) findContextTokens(ctx context.Context, prompt int) {
 	model, name := t.a.opts.Model, t.a.opts.ModelName
 	if t.fallback != nil {

@@ -52,8 +52,8 @@ func (d *denials) get(turn int, key callKey) *denial {
 	return d.byCall[key]
 }
 
-// add records a no as the answer to all equal calls of the turn, and to the rest of the step if
-// it says so.
+// add records a no as the answer to all equal calls of the turn, and with [policy.Answer.RestOfStep]
+// also to the later calls of the step.
 func (d *denials) add(call tool.Call, answer policy.Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

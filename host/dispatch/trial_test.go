@@ -26,7 +26,7 @@ type disk struct {
 	tries int
 }
 
-// overlay is what calls have staged over a disk, in their order.
+// overlay holds the changes that calls have staged over a disk, in the order of the calls.
 type overlay struct {
 	d      *disk
 	call   tool.Call

@@ -11,8 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Heads tells what repositories hold and ignore: by the commit of HEAD before a change set, and by
-// the index after it.
+// Heads looks up files in the repositories of a change set: whether git has a version of a file, and
+// whether git ignores the file. It reads the commit of HEAD before the changes, and the index after
+// the changes.
 type Heads struct {
 	files     *files
 	worktrees map[string]*worktree // by a directory inside; nil: there is none

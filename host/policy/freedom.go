@@ -19,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// Mode is how much of a chat is asked about.
+// Mode decides which changes of a chat need an answer of the person.
 type Mode string
 
 // The modes.
@@ -185,7 +185,7 @@ func (d *Decision) forbiddenByPlan(tier func() Tier) string {
 }
 
 // decideFreely allows a call that asks only about plain changes, if the chat is free to make
-// them. Otherwise it sets freeDir, if an answer can open the working directory for them. In
+// these. Otherwise it sets freeDir, if the answer [ScopeFree] can allow such changes below it. In
 // a directory that holds the home directory it does nothing.
 func (d Decision) decideFreely(ctx context.Context, changes []tool.Change, heads *git.Heads, dirs []*git.Dir) Decision {
 	f, dir := d.policy.freedom, d.call.Cwd

@@ -16,7 +16,7 @@ type Turn struct {
 	Rewound bool     // the conversation was taken back to before it
 	// Kept describes the calls whose effects nobody takes back, with the reason, in their order:
 	// they have changed files directly, could reach hosts, or are a person's own after the turn.
-	// Texts of others may be in it.
+	// The descriptions may hold texts of the model.
 	Kept []string
 }
 

@@ -44,8 +44,8 @@ type Options struct {
 	ReasoningEffort string // amount of thinking: "low", "medium" or "high"; empty: the provider decides
 	ContextTokens   int    // size of the model's context, in tokens; 0: not known
 
-	// StallTimeout limits the silence of the server before its answer begins, and between two
-	// bytes of it; then the request fails. Any byte ends the silence. 0: 5 minutes.
+	// StallTimeout limits the time in which the server sends nothing, before its answer and
+	// within it. A longer silence fails the request. 0: 5 minutes.
 	StallTimeout   time.Duration
 	MaxStreamBytes int64 // limit of the bytes of an answer, after decompression; a longer one fails; 0: 64 MiB
 	// HTTPClient provides the transport. Nil: every request is an error, because this package

@@ -55,7 +55,7 @@ func (t *Transcript) Running(now time.Time, frame string, maxRows int) (out []st
 	return out
 }
 
-// writingRows returns a row for each call that the model is writing, the last maxRows of them.
+// writingRows returns a row for each of the newest maxRows calls that the model is writing.
 func (t *Transcript) writingRows(frame string, maxRows int) (out []string) {
 	p := t.formatter()
 	for _, w := range t.writing[max(len(t.writing)-maxRows, 0):] {
