@@ -157,8 +157,10 @@ func TestRandomHistories(t *testing.T) {
 		b := newBench(t, opts)
 		b.opts.Model = d
 		b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
-			text := strings.Repeat("é\t\"x", d.size(d.context/2))
-			if rnd.IntN(4) == 0 {
+			// The calls of a step run at the same time: each has its own source of numbers.
+			own := &day{rnd: rand.New(rand.NewPCG(uint64(seed), uint64(len(c.Args))))}
+			text := strings.Repeat("é\t\"x", own.size(d.context/2))
+			if own.rnd.IntN(4) == 0 {
 				r := tool.Failed(tool.CodeFailed, tool.InternalError, "no")
 				r.Err.Stdout = text
 				return r, nil
