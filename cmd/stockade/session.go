@@ -101,11 +101,7 @@ type sessionJSON struct {
 }
 
 func runSessionList(ctx context.Context, a *app, limit int, all bool, words []string) error {
-	st, err := a.door().Store(ctx)
-	if err != nil {
-		return err
-	}
-	infos, err := st.Sessions(ctx)
+	_, infos, err := a.sessions(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +109,7 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool, words []st
 	single := 0
 	if !all && !a.flags.json {
 		before := len(infos)
-		infos = slices.DeleteFunc(infos, isSingleCall)
+		infos = slices.DeleteFunc(infos, func(i session.Info) bool { return !i.Conversation })
 		single = before - len(infos)
 	}
 	if limit > 0 && len(infos) > limit {
@@ -146,8 +142,15 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool, words []st
 	return a.s.table(w)
 }
 
-// isSingleCall reports whether a session is that of a `stockade call`.
-func isSingleCall(i session.Info) bool { return !i.Conversation }
+// sessions returns the store and its sessions, the newest first.
+func (a *app) sessions(ctx context.Context) (session.Store, []session.Info, error) {
+	st, err := a.door().Store(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	infos, err := st.Sessions(ctx)
+	return st, infos, err
+}
 
 // titleOf returns the title of a session for a list. One without a prompt is described.
 func titleOf(i session.Info) string {
@@ -168,16 +171,21 @@ func hasWords(i session.Info, words []string) bool {
 }
 
 func runSessionShow(ctx context.Context, a *app, prefix string, call int, files bool) error {
-	st, err := a.door().Store(ctx)
+	st, id, err := a.findSession(ctx, prefix)
 	if err != nil {
 		return err
 	}
-	id, err := st.Resolve(ctx, prefix)
-	if err != nil {
-		return err
-	}
-	if files {
+	switch {
+	case files:
 		return runSessionFiles(ctx, a, st, id)
+	case call == 0 && a.flags.json:
+		return printJSONEvents(a.s, func(yield func(session.Event, error) bool) {
+			for e, err := range st.Events(ctx, id, 0) {
+				if !yield(e.ForDisplay(), err) {
+					return
+				}
+			}
+		})
 	}
 	// Here the session is the result: all of it goes to stdout.
 	page := *a.s
@@ -198,23 +206,24 @@ func runSessionShow(ctx context.Context, a *app, prefix string, call int, files 
 		if err != nil {
 			return err
 		}
-		if a.flags.json {
-			if err := writeJSONEvent(a.s, e); err != nil {
-				return err
-			}
-			continue
-		}
 		printReplay(&page, t.Show(e))
 	}
 	return nil
 }
 
-func runSessionResume(ctx context.Context, a *app, args []string) error {
+// findSession returns the store, and the id of the session whose id begins with prefix; "last"
+// stands for the session that was added to last.
+func (a *app) findSession(ctx context.Context, prefix string) (session.Store, string, error) {
 	st, err := a.door().Store(ctx)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	id, err := resolveConversation(ctx, st, sessionArg(args), a.Workspace)
+	id, err := st.Resolve(ctx, prefix)
+	return st, id, err
+}
+
+func runSessionResume(ctx context.Context, a *app, args []string) error {
+	st, id, err := a.findConversation(ctx, sessionArg(args))
 	if err != nil {
 		return err
 	}
@@ -232,29 +241,23 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	return runTurn(ctx, a, id, prompt, typed)
 }
 
-// resolveConversation returns the id that begins with prefix; "last" stands for the last
-// conversation of the directory work.
-func resolveConversation(ctx context.Context, st session.Store, prefix, work string) (string, error) {
-	if prefix == "last" {
-		return lastConversation(ctx, st, work)
+// findConversation is findSession, but "last" stands for the conversation that began in the
+// workspace and was added to last. It ignores conversations of other directories, even later
+// ones, because the next prompt goes into the conversation.
+func (a *app) findConversation(ctx context.Context, prefix string) (session.Store, string, error) {
+	if prefix != "last" {
+		return a.findSession(ctx, prefix)
 	}
-	return st.Resolve(ctx, prefix)
-}
-
-// lastConversation returns the id of the conversation that began in the directory work and was
-// added to last. It ignores conversations of other directories, even later ones, because the
-// next prompt goes into the conversation.
-func lastConversation(ctx context.Context, st session.Store, work string) (string, error) {
-	infos, err := st.Sessions(ctx) // newest first
+	st, infos, err := a.sessions(ctx)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	for _, i := range infos {
-		if i.Conversation && i.Workspace == work {
-			return i.ID, nil
+		if i.Conversation && i.Workspace == a.Workspace {
+			return st, i.ID, nil
 		}
 	}
-	return "", &exitErr{code: exitError, message: "there is no conversation in " + work + " yet",
+	return nil, "", &exitErr{code: exitError, message: "there is no conversation in " + a.Workspace + " yet",
 		hint: "`stockade session list` shows those of all directories; `stockade session resume SESSION` goes on with one where it began"}
 }
 

@@ -33,11 +33,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err := a.useRuleFiles(files); err != nil {
 		return err
 	}
-	st, err := a.door().Store(ctx)
-	if err != nil {
-		return err
-	}
-	id, err := st.Resolve(ctx, prefix)
+	st, id, err := a.findSession(ctx, prefix)
 	if err != nil {
 		return err
 	}
