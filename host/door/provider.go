@@ -295,10 +295,10 @@ func (s *Session) alternative(p Provider) (llm.Alternative, error) {
 
 // model returns the model of one provider, and fills in the defaults of p.
 func (s *Session) model(p *Provider) (llm.Model, error) {
+	s.door.AddSecret(p.Client.APIKey)
 	if err := s.door.resolveProvider(p, true); err != nil {
 		return nil, err
 	}
-	s.door.AddSecret(p.Client.APIKey)
 	served := *p
 	if p.Name == ProviderOffline {
 		// The offline model is served over the real wire format and read by the real client,
