@@ -246,8 +246,6 @@ func mechanism(e *tool.Error) string {
 }
 
 func clip(s string, n int) string {
-	if s, _, _ = strings.Cut(s, "; if it is yours"); len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + " ..."
+	s, _, _ = strings.Cut(s, "; if it is yours")
+	return tool.Clip(s, n)
 }
