@@ -14,7 +14,6 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
@@ -96,9 +95,6 @@ func chatHelp() string {
 // runChat runs the chat in the session with an id, or in a new one if id is empty. first is
 // the first line; it may be empty.
 func runChat(ctx context.Context, a *app, id, first string) error {
-	if a.drawsInPlace() {
-		a.ui = tui.New()
-	}
 	t, err := openConversation(ctx, a, id, finalAnswer{}, nil)
 	if err != nil {
 		return err

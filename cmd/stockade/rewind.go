@@ -41,14 +41,12 @@ func (t *conversation) rewind(ctx context.Context, arg string) error {
 			return t.takeBack(ctx, turns, c.Letter)
 		}
 	}
-	if what == "" && t.a.ui == nil {
-		fmt.Fprint(t.a.s.out, t.rewindText(turns, 200))
-	}
-	if what != "" || t.a.ui == nil {
+	asker := t.a.asker(t.lines)
+	if what != "" || asker == nil {
 		return fmt.Errorf("use /rewind %d both, /rewind %d conversation or /rewind %d files", n, n, n)
 	}
 	text := func(most int) func() string { return func() string { return t.rewindText(turns, most) } }
-	choice, err := t.a.ui.Ask(ctx, prompt.New("Take back?", rewindChoices, text(5), text(200)))
+	choice, err := asker.Ask(ctx, prompt.New("Take back?", rewindChoices, text(5), text(200)))
 	if err != nil || choice.Letter == noChoice.Letter {
 		return err
 	}

@@ -50,13 +50,7 @@ denies the file. Piped input cannot name files.
   stockade run --json "list files" | jq -r 'select(.type=="tool_result").data.data_json.output | fromjson | .result.output'
   stockade run --allow file_edit --allow 'bash(command=go test ./...)' "fix the typo and test"`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			prompt, err := readPrompt(a, args)
-			if err != nil {
-				return err
-			}
-			return runTurn(cmd.Context(), a, "", prompt, args)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runTurn(cmd.Context(), a, "", args) },
 	}
 	addTurnFlags(cmd, a)
 	addAskFlag(cmd, a)
@@ -174,6 +168,9 @@ type conversation struct {
 // openConversation opens the session with an id, or a new session if id is empty. It goes on with
 // the input and the model of the conversation before; nil: there is none.
 func openConversation(ctx context.Context, a *app, id string, answer finalAnswer, before *conversation) (*conversation, error) {
+	if before == nil && a.drawsInPlace() {
+		a.ui = tui.New()
+	}
 	found, err := a.findTools(ctx)
 	if err != nil {
 		return nil, err
@@ -288,42 +285,32 @@ func (t *conversation) printAnswer() error {
 // render shows events, or prints them as JSON for --json, and returns the end of the turn.
 func (t *conversation) render(events iter.Seq2[session.Event, error]) (end session.TurnEnded, _ error) {
 	a := t.a
-	if a.ui != nil {
-		for e, err := range events {
-			if err != nil {
-				return end, err
-			}
-			if e.Type == session.TypeTurnEnded {
-				_ = json.Unmarshal(e.Body, &end) // this program wrote it
-			}
-			a.ui.Event(e)
-			t.checkBrief(e)
-			t.answer.note(e)
-		}
-		return end, nil
-	}
 	if t.printer == nil {
 		t.printer = newPrinter(a.s, t.transcriptOptions())
 		t.printer.noAnswers = t.answer.form != nil
 	}
-	r := t.printer
 	for e, err := range events {
 		if err != nil {
-			return r.Ended(), err
+			return end, err
+		}
+		if e.Type == session.TypeTurnEnded {
+			_ = json.Unmarshal(e.Body, &end) // this program wrote it
+		}
+		if a.ui != nil {
+			a.ui.Event(e)
 		}
 		t.checkBrief(e)
 		t.answer.note(e)
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e.ForDisplay()); err != nil {
-				return r.Ended(), err // nobody reads the output any more: the turn is cancelled
+				return end, err // nobody reads the output any more: the turn is cancelled
 			}
 		}
-		if a.flags.json && e.Type != session.TypeTurnEnded {
-			continue
+		if a.ui == nil && (!a.flags.json || e.Type == session.TypeTurnEnded) {
+			a.screen.Show(func() { t.printer.show(e) })
 		}
-		a.screen.Show(func() { r.show(e) })
 	}
-	return r.Ended(), r.writeErr
+	return end, t.printer.writeErr
 }
 
 // noteDenied prints notes about calls that were denied because nobody could be asked. It
@@ -396,11 +383,12 @@ func (t *conversation) limitError(end session.TurnEnded, goOn string) *exitErr {
 
 // runTurn runs one turn of the session with an id, or of a new session if id is empty. A
 // person may mention files in args, but not in standard input.
-func runTurn(ctx context.Context, a *app, id, prompt string, args []string) error {
-	a.unattended = a.Config.Auto
-	if a.drawsInPlace() {
-		a.ui = tui.New()
+func runTurn(ctx context.Context, a *app, id string, args []string) error {
+	prompt, err := readPrompt(a, args)
+	if err != nil {
+		return err
 	}
+	a.unattended = a.Config.Auto
 	answer, err := a.newFinalAnswer()
 	if err != nil {
 		return err

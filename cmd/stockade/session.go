@@ -87,19 +87,6 @@ func sessionArg(args []string) string {
 	return args[0]
 }
 
-// sessionJSON is a session in the output of `session list --json`.
-type sessionJSON struct {
-	ID      string    `json:"id"`
-	Title   string    `json:"title"`
-	Started time.Time `json:"started"`
-	Last    time.Time `json:"last"`
-	Turns   int       `json:"turns"`
-	Calls   int       `json:"calls"`
-	Events  int       `json:"events"`
-
-	Workspace string `json:"workspace,omitempty"` // workspace at the start of the session
-}
-
 func runSessionList(ctx context.Context, a *app, limit int, all bool, words []string) error {
 	_, infos, err := a.sessions(ctx)
 	if err != nil {
@@ -115,25 +102,18 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool, words []st
 	if limit > 0 && len(infos) > limit {
 		infos = infos[:limit]
 	}
-	if a.flags.json {
-		out := []sessionJSON{}
-		for _, i := range infos {
-			out = append(out, sessionJSON{i.ID, i.Title, i.Started, i.Last, i.Turns, i.Calls, i.Events, i.Workspace})
-		}
-		return printJSON(a.s, out)
+	none := "no sessions yet"
+	switch {
+	case single > 0:
+		none = humanize.Plural(single, "single call") + " left out; --all shows them"
+	case len(words) > 0:
+		none = "no session has these words; all are listed without any"
+	}
+	if done, err := printedList(a, infos, none); done {
+		return err
 	}
 	if single > 0 && !a.flags.quiet {
-		defer a.s.note("%s left out; --all shows them", humanize.Plural(single, "single call"))
-	}
-	if len(infos) == 0 {
-		switch {
-		case single > 0:
-		case len(words) > 0:
-			a.s.note("no session has these words; all are listed without any")
-		default:
-			a.s.note("no sessions yet")
-		}
-		return nil
+		defer a.s.note("%s", none)
 	}
 	w := table.New(table.Fixed("SESSION"), table.Fixed("LAST"), table.Fixed("TURNS"), table.Fixed("CALLS"), table.Text("TITLE"), table.Path("WORKSPACE"))
 	for _, i := range infos {
@@ -233,12 +213,7 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	if forProgram := a.flags.ask || a.flags.schema != "" || a.flags.output != ""; len(args) < 2 && !a.s.piped() && !forProgram {
 		return runChat(ctx, a, id, "")
 	}
-	typed := args[min(1, len(args)):]
-	prompt, err := readPrompt(a, typed)
-	if err != nil {
-		return err
-	}
-	return runTurn(ctx, a, id, prompt, typed)
+	return runTurn(ctx, a, id, args[min(1, len(args)):])
 }
 
 // findConversation is findSession, but "last" stands for the conversation that began in the
@@ -320,13 +295,6 @@ shows whether events were cut off at the end. See ` + "`stockade help sessions`"
 	return cmd
 }
 
-// openCallJSON is a call without a result in the output of `audit verify --json`.
-type openCallJSON struct {
-	Session string `json:"session"`
-	Call    string `json:"call"`
-	Tool    string `json:"tool"`
-}
-
 // runAuditVerify reads the log without opening the store, because opening it would give
 // results to open calls.
 func runAuditVerify(ctx context.Context, a *app, args []string) error {
@@ -348,11 +316,7 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 		err = errors.Join(found, err)
 	}
 	if a.flags.json {
-		open := []openCallJSON{}
-		for _, c := range v.OpenCalls {
-			open = append(open, openCallJSON{c.Session, c.Call, c.Name})
-		}
-		out := map[string]any{"ok": err == nil, "events": v.Events, "deleted_bodies": v.Deleted, "head": head, "open_calls": open}
+		out := map[string]any{"ok": err == nil, "events": v.Events, "deleted_bodies": v.Deleted, "head": head, "open_calls": append([]session.OpenCall{}, v.OpenCalls...)}
 		if v.Problems != nil {
 			out["problems"] = v.Problems
 		}

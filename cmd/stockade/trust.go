@@ -198,7 +198,7 @@ func runConfigTrusted(a *app) error {
 	if err != nil {
 		return err
 	}
-	out := []trustedFileJSON{}
+	var out []trustedFileJSON
 	for _, t := range trusts {
 		s := trustedFileJSON{t, "changed"}
 		switch f, err := config.Load(t.Path, config.Project); {
@@ -211,12 +211,8 @@ func runConfigTrusted(a *app) error {
 		}
 		out = append(out, s)
 	}
-	if a.flags.json {
-		return printJSON(a.s, out)
-	}
-	if len(out) == 0 {
-		a.s.note("no file was trusted")
-		return nil
+	if done, err := printedList(a, out, "no file was trusted"); done {
+		return err
 	}
 	w := table.New(table.Path("FILE"), table.Fixed("STATE"), table.Fixed("SINCE"), table.Fixed("SHA256"), table.Text("MAY SET"))
 	for _, s := range out {

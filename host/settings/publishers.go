@@ -39,14 +39,7 @@ func (s *Settings) TrustFiles(administrator policyfile.Place) ([]*trust.File, er
 
 // publishers returns the user's trust.toml; nil if there is none.
 func (d Dirs) publishers() ([]byte, error) {
-	data, err := policyfile.User(d.TrustTOML()).Bytes()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, mistake("mend the file, or move it away", "%v", err)
-	}
-	return data, nil
+	return orNone(policyfile.User(d.TrustTOML()).Bytes())
 }
 
 // ChangePublishers replaces the user's trust.toml by the result of f, which gets the old

@@ -160,15 +160,15 @@ func loadOwn(path string) (*config.File, error) {
 	return config.Parse(path, config.User, data)
 }
 
-// orNone turns a missing file into nil, and another error into an *Error.
-func orNone(f *config.File, err error) (*config.File, error) {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// orNone turns an error for a missing file into nil, and another one into an *Error.
+func orNone[T any](f T, err error) (T, error) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	case err != nil:
+		err = mistake("mend the file, or move it away", "%v", err)
 	}
-	if err != nil {
-		return nil, mistake("mend the file, or move it away", "%v", err)
-	}
-	return f, nil
+	return f, err
 }
 
 // merge merges the files and the environment. It asks a person about a project's file with

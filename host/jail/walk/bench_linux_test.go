@@ -38,7 +38,7 @@ func BenchmarkLook(b *testing.B) {
 	s, _ := Scan(b.Context(), []Root{{ws, true}}, nil, Budget{})
 	b.Run("changes", func(b *testing.B) {
 		for b.Loop() {
-			t0 := clock()
+			t0 := Clock()
 			if _, err := s.Changes(b.Context(), t0, Budget{}); err != nil {
 				b.Fatal(err)
 			}

@@ -129,7 +129,7 @@ func TestRestoreStaysInside(t *testing.T) {
 	if r := s.Restore(c); r.Removed.Count != 0 {
 		t.Errorf("%+v", r)
 	}
-	if _, err := s.Changes(t.Context(), clock(), Budget{}); err == nil {
+	if _, err := s.Changes(t.Context(), Clock(), Budget{}); err == nil {
 		t.Error("another directory was compared")
 	}
 }

@@ -137,6 +137,16 @@ func Scan(ctx context.Context, roots []Root, masked []string, budget Budget) (*S
 	return s, s.saveContent(unix.DT_LNK, maxSavedBytes)
 }
 
+// Clock returns the time of the clock that stamps files. A file that is changed after the call
+// gets no earlier change time; a file that was changed just before can have a later one.
+func Clock() time.Time {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
+		return time.Now().Add(-time.Second / 10) // the longest tick there is
+	}
+	return time.Unix(ts.Unix())
+}
+
 type walker struct {
 	*Snapshot
 	ctx       context.Context

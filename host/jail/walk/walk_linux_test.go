@@ -57,7 +57,7 @@ func change(t *testing.T, ws string, lines ...string) {
 
 // old makes all files older than the clock at the start of a command.
 func old() {
-	for start := time.Now(); !clock().After(start); {
+	for start := time.Now(); !Clock().After(start); {
 		runtime.Gosched()
 	}
 }
@@ -77,7 +77,7 @@ func look(t *testing.T, ws string, masked ...string) *Snapshot {
 func changes(t *testing.T, s *Snapshot, do func()) Changes {
 	t.Helper()
 	old()
-	t0 := clock()
+	t0 := Clock()
 	do()
 	c, err := s.Changes(t.Context(), t0, ample)
 	if err != nil {
@@ -299,7 +299,7 @@ func TestBudgets(t *testing.T) {
 	}
 	// Nor is what was not looked at afterwards taken for gone.
 	s = look(t, ws)
-	c, err = s.Changes(t.Context(), clock(), Budget{Names: 3, Time: time.Minute})
+	c, err = s.Changes(t.Context(), Clock(), Budget{Names: 3, Time: time.Minute})
 	if err != nil || c.Complete || c.Removed.Count != 0 {
 		t.Errorf("%v %+v", err, c)
 	}
@@ -461,7 +461,7 @@ func TestHostileTrees(t *testing.T) {
 		}()
 		for range 200 {
 			s := look(t, ws)
-			if _, err := s.Changes(t.Context(), clock(), ample); err != nil {
+			if _, err := s.Changes(t.Context(), Clock(), ample); err != nil {
 				t.Error(err)
 			}
 		}
@@ -528,13 +528,4 @@ func TestLinksAreNotFollowed(t *testing.T) {
 		}
 		unix.Close(fd)
 	}
-}
-
-// clock returns the time of the clock that stamps files.
-func clock() time.Time {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
-		panic(err)
-	}
-	return time.Unix(ts.Unix())
 }

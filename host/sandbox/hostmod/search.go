@@ -63,27 +63,20 @@ const (
 	searchInvalid
 )
 
-// withNames returns a function whose first two parameters are names, called what in errors, and
-// whose last one, at the index result, is the pointer to the result of this layout.
-func withNames(what string, l layout, result int, do func(g *guest, names []string, out uint32) error) func(*guest) error {
-	return func(g *guest) error {
-		out := g.u32(result)
-		if why := g.whyNoFiles(); why != "" {
-			return l.fail(g, out, searchDenied, why)
-		}
-		names, why, err := g.names(what)
-		switch {
-		case err != nil:
-			return err
-		case why != "":
-			return l.fail(g, out, searchInvalid, why)
-		}
-		return do(g, names, out)
-	}
-}
-
 // searchList is search.list. Parameters: dirs (pointer, length), result pointer.
-func searchList(g *guest, dirs []string, out uint32) error {
+func searchList(g *guest) error {
+	out := g.u32(2)
+	fail := func(errorCase uint8, why string) error { return searchListResult.fail(g, out, errorCase, why) }
+	if why := g.whyNoFiles(); why != "" {
+		return fail(searchDenied, why)
+	}
+	dirs, why, err := g.names("dirs", 0)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return fail(searchInvalid, why)
+	}
 	listings, err := search.List(g.ctx, g.world.Files, dirs, payer{g.account})
 	if err != nil {
 		return err
@@ -115,7 +108,19 @@ func searchList(g *guest, dirs []string, out uint32) error {
 }
 
 // searchStat is search.stat. Parameters: names (pointer, length), result pointer.
-func searchStat(g *guest, names []string, out uint32) error {
+func searchStat(g *guest) error {
+	out := g.u32(2)
+	fail := func(errorCase uint8, why string) error { return searchStatResult.fail(g, out, errorCase, why) }
+	if why := g.whyNoFiles(); why != "" {
+		return fail(searchDenied, why)
+	}
+	names, why, err := g.names("names", 0)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return fail(searchInvalid, why)
+	}
 	infos, err := search.Stat(g.ctx, g.world.Files, names, payer{g.account})
 	if err != nil {
 		return err
@@ -141,13 +146,24 @@ func searchStat(g *guest, names []string, out uint32) error {
 
 // searchBegin is search.begin. Parameters: files (pointer, length), pattern (pointer, length),
 // context, max-matches, max-text, max-chars, result pointer.
-func searchBegin(g *guest, files []string, out uint32) error {
-	fail := func(why string) error { return searchBeginResult.fail(g, out, searchInvalid, why) }
-	if g.world.search != nil {
-		return fail("the result of another query was not collected yet")
+func searchBegin(g *guest) error {
+	out := g.u32(8)
+	fail := func(errorCase uint8, why string) error { return searchBeginResult.fail(g, out, errorCase, why) }
+	if why := g.whyNoFiles(); why != "" {
+		return fail(searchDenied, why)
 	}
-	if g.u32(3) > search.MaxPattern {
-		return fail(search.ErrPattern.Error())
+	if g.world.search != nil {
+		return fail(searchInvalid, "the result of another query was not collected yet")
+	}
+	files, why, err := g.names("files", 0)
+	if err != nil {
+		return err
+	}
+	if size := g.u32(3); why == "" && size > search.MaxPattern {
+		why = search.ErrPattern.Error()
+	}
+	if why != "" {
+		return fail(searchInvalid, why)
 	}
 	pattern, err := g.mem.String("pattern", g.u32(2), g.u32(3), search.MaxPattern)
 	if err != nil {
@@ -159,7 +175,7 @@ func searchBegin(g *guest, files []string, out uint32) error {
 		Context: limit(4), MaxMatches: limit(5), MaxText: limit(6), MaxChars: limit(7),
 	}, payer{g.account})
 	if errors.Is(err, search.ErrPattern) {
-		return fail(err.Error())
+		return fail(searchInvalid, err.Error())
 	}
 	if err != nil {
 		return g.exhaustIfSpent(err)
@@ -218,13 +234,13 @@ func (g *guest) whyNoFiles() string {
 	return g.world.whyDenied(g.world != nil && g.world.Files != nil && len(g.world.Grant.Mounts()) > 0, "searching files")
 }
 
-// names lifts the text in the first two parameters, in which each name ends with a NUL. why is
+// names lifts the text in the parameters i and i+1, in which each name ends with a NUL. why is
 // the reason for refusing the names; "": they are accepted. what names them in errors.
-func (g *guest) names(what string) (names []string, why string, _ error) {
-	if g.u32(1) > maxSearchNameBytes {
+func (g *guest) names(what string, i int) (names []string, why string, _ error) {
+	if g.u32(i+1) > maxSearchNameBytes {
 		return nil, what + ": too many names for one call", nil
 	}
-	text, err := g.mem.String(what, g.u32(0), g.u32(1), maxSearchNameBytes)
+	text, err := g.mem.String(what, g.u32(i), g.u32(i+1), maxSearchNameBytes)
 	if err != nil || text == "" {
 		return nil, "", err
 	}

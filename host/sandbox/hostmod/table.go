@@ -42,9 +42,9 @@ var Functions = []Function{
 	{"log", "log", params(i32, i32, i32), logLog},
 	{"progress", "report", params(i64, i32, i64, i32, i32), progressReport},
 	{"progress", "cancelled", abi.Signature{Results: []api.ValueType{i32}}, progressCancelled},
-	{"search", "list", params(i32, i32, i32), withNames("dirs", searchListResult, 2, searchList)},
-	{"search", "stat", params(i32, i32, i32), withNames("names", searchStatResult, 2, searchStat)},
-	{"search", "begin", params(i32, i32, i32, i32, i32, i32, i32, i32, i32), withNames("files", searchBeginResult, 8, searchBegin)},
+	{"search", "list", params(i32, i32, i32), searchList},
+	{"search", "stat", params(i32, i32, i32), searchStat},
+	{"search", "begin", params(i32, i32, i32, i32, i32, i32, i32, i32, i32), searchBegin},
 	{"search", "collect", params(i32), searchCollect},
 	{"secrets", "placeholder", params(i32, i32, i32), secretsPlaceholder},
 }
