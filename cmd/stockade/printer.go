@@ -204,11 +204,11 @@ func (t *conversation) showCall(ctx context.Context, arg string) error {
 	return printCard(t.a.s, t.Log.Events(ctx), number, t.a.transcriptOptions())
 }
 
-// printJSONEvents prints events as JSON, one a line.
-func printJSONEvents(s *stdio, events iter.Seq2[session.Event, error]) error {
+// printJSONEvents prints what part returns of each event as JSON, one a line.
+func printJSONEvents(s *stdio, events iter.Seq2[session.Event, error], part func(session.Event) session.Event) error {
 	for e, err := range events {
 		if err == nil {
-			err = writeJSONEvent(s, e)
+			err = writeJSONEvent(s, part(e))
 		}
 		if err != nil {
 			return err

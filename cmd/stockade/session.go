@@ -159,13 +159,7 @@ func runSessionShow(ctx context.Context, a *app, prefix string, call int, files 
 	case files:
 		return runSessionFiles(ctx, a, st, id)
 	case call == 0 && a.flags.json:
-		return printJSONEvents(a.s, func(yield func(session.Event, error) bool) {
-			for e, err := range st.Events(ctx, id, 0) {
-				if !yield(e.ForDisplay(), err) {
-					return
-				}
-			}
-		})
+		return printJSONEvents(a.s, st.Events(ctx, id, 0), session.Event.ForDisplay)
 	}
 	// Here the session is the result: all of it goes to stdout.
 	page := *a.s

@@ -82,7 +82,7 @@ func runSessionExport(ctx context.Context, a *app, prefix string) error {
 	}
 	events := session.VerifyEach(st.Events(ctx, id, 0))
 	if a.flags.json { // unlike session show --json, with the images
-		return printJSONEvents(a.s, events)
+		return printJSONEvents(a.s, events, func(e session.Event) session.Event { return e })
 	}
 	o := a.transcriptOptions()
 	o.Columns, o.Color, o.Replay, o.Quiet, o.QuestionsShown = nil, false, true, false, false
