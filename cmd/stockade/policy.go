@@ -282,7 +282,7 @@ func runPolicyRevoke(a *app, what []string) error {
 		if err != nil {
 			return err
 		}
-		if removed == nil {
+		if len(removed) == 0 {
 			return usageError("`stockade policy show` lists what is remembered, with its id", "nothing remembered is %q", word)
 		}
 		for _, ans := range removed {

@@ -115,7 +115,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	s.Tools = dispatch.New(dispatch.Options{
 		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, SessionID: opts.ID, Remember: opts.Remember,
 		Redact: d.opts.Redact, Undo: undo.New(st, opts.ID, d.stageDir, d.Sandbox().StageBudget(), d.opts.Redact),
-		HistoryTool: historyTool(),
+		HistoryTool: builtinTool(gitTool), // even if the session does not offer it
 		Artifact: func(ctx context.Context, name string) (string, error) {
 			return agent.ReadArtifact(s.Log.Events(ctx), name)
 		},
@@ -155,14 +155,13 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	return s, nil
 }
 
-// historyTool returns the built-in tool that searches the history of a repository, even if the
-// session does not offer it; nil: there is none.
-func historyTool() *tool.Entry {
+// builtinTool returns a built-in tool; nil: this program has none of the name.
+func builtinTool(name string) *tool.Entry {
 	builtin, err := registry.Builtin()
 	if err != nil {
 		return nil
 	}
-	entry, _ := builtin.Find(gitTool)
+	entry, _ := builtin.Find(name)
 	return entry
 }
 

@@ -105,19 +105,7 @@ func resultLong(t *trial) (string, error) {
 	s.add("fill", machine.Pages*page, int('x'), length)
 	leaveText(machine.Pages*page, length)(s)
 	o, err := t.runScript(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
-	switch n := len(o.Result.Output); {
-	case err != nil:
-		return "", err
-	case o.Result.Err != nil:
-		return "", newUntried("something else stopped it: %s", o.Result.Err.Message)
-	case !bytes.Contains(o.Result.Output, []byte("xxxx")):
-		return "", newUntried("the text did not come back")
-	case n > outputLimit*9/8:
-		return "", fmt.Errorf("%d bytes came through", n)
-	default:
-		t.detail = fmt.Sprintf("%d bytes came through", n)
-		return fmt.Sprintf("output: cut at %d KiB", outputLimit>>10), nil
-	}
+	return t.checkCut(o.Result, string(o.Result.Output), err)
 }
 
 func errorLong(t *trial) (string, error) {
@@ -167,7 +155,9 @@ func logFlood(t *trial) (string, error) {
 	say := s.log(strings.Repeat("x", 100))
 	s.repeatWhileZero(say, times-1)
 	o, err := t.runToEnd(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s, say, times)
-	return t.checkFew(o.Transcript.Bytes, 1000, logLimit+1024, "bytes", fmt.Sprintf("log: the %d KiB of a call", logLimit>>10), err)
+	by, err := t.checkFew(o.Transcript.Bytes, 1000, logLimit+1024, "bytes", fmt.Sprintf("log: the %d KiB of a call", logLimit>>10), err)
+	t.detail = fmt.Sprintf("%d of %d messages came through", o.Transcript.Messages, times)
+	return by, err
 }
 
 // checkFew fails if more than most of something came through; fewer than least would mean that
