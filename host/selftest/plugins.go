@@ -409,7 +409,8 @@ func requestText(url string) []byte {
 
 var i32WrapI64 = []byte{0xa7} // i32.wrap_i64
 
-// withServers returns an attack with two servers on this machine, of which g is granted the first.
+// withServers returns an attack with two servers: one that g grants and reaches, and another, which
+// has the canary.
 func withServers(run func(t *trial, g Guest, granted, other *server) (string, error)) func(*trial) (string, error) {
 	return func(t *trial) (string, error) {
 		granted, err := t.serve("for the guest")
@@ -450,7 +451,7 @@ func (t *trial) checkNoRequest(g Guest, s *script, server *server) (string, erro
 	return stoppedBy(o, "", tool.CodeDenied)
 }
 
-// requestElsewhere grants one server, and tries to reach another by many spellings.
+// requestElsewhere tries to reach the server that is not granted by many spellings.
 func requestElsewhere(t *trial, g Guest, granted, other *server) (by string, err error) {
 	port := other.port()
 	for _, url := range []string{

@@ -160,15 +160,15 @@ func loadOwn(path string) (*config.File, error) {
 	return config.Parse(path, config.User, data)
 }
 
-// orNone turns an error for a missing file into nil, and another one into an *Error.
-func orNone[T any](f T, err error) (T, error) {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		err = nil
-	case err != nil:
-		err = mistake("mend the file, or move it away", "%v", err)
+// orNone turns a missing file into the zero value, and another error into an *Error.
+func orNone[T any](file T, err error) (T, error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return *new(T), nil
 	}
-	return f, err
+	if err != nil {
+		return *new(T), mistake("mend the file, or move it away", "%v", err)
+	}
+	return file, nil
 }
 
 // merge merges the files and the environment. It asks a person about a project's file with
