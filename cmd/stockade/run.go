@@ -265,8 +265,9 @@ func (t *conversation) show(ctx context.Context, prompt, typed string) error {
 	return &exitErr{code: exitNobodyToAsk}
 }
 
-func (t *conversation) showShell(ctx context.Context, command string) error {
-	_, err := t.render(t.shell(ctx, command))
+// showCalls shows calls of the person.
+func (t *conversation) showCalls(events iter.Seq2[session.Event, error]) error {
+	_, err := t.render(events)
 	t.noteDenied()
 	return err
 }
