@@ -81,15 +81,6 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	if opts.Workspace, err = Directory(opts.Workspace); err != nil {
 		return nil, err
 	}
-	if opts.Provider != nil {
-		d.AddSecret(opts.Provider.Client.APIKey)
-		for _, p := range opts.Provider.Fallback {
-			d.AddSecret(p.Client.APIKey)
-		}
-		if p := opts.Provider.Summarizer; p != nil {
-			d.AddSecret(p.Client.APIKey)
-		}
-	}
 	st, err := d.Store(ctx)
 	if err != nil {
 		return nil, err
@@ -124,14 +115,14 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	s.Tools = dispatch.New(dispatch.Options{
 		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, SessionID: opts.ID, Remember: opts.Remember,
 		Redact: d.opts.Redact, Undo: undo.New(st, opts.ID, d.stageDir, d.Sandbox().StageBudget(), d.opts.Redact),
-		HistoryTool: historyTool(),
+		HistoryTool: builtinTool(gitTool), // even if the session does not offer it
 		Artifact: func(ctx context.Context, name string) (string, error) {
-			return agent.ReadArtifact(st.Events(ctx, opts.ID, 0), name)
+			return agent.ReadArtifact(s.Log.Events(ctx), name)
 		},
 	})
 	var past agent.Conversation
 	if !isNew { // none of its events counts before all of them are verified
-		events := s.Tools.Resume(resumableEvents(session.VerifyEach(st.Events(ctx, opts.ID, 0))))
+		events := s.Tools.Resume(resumableEvents(session.VerifyEach(s.Log.Events(ctx))))
 		if past, err = agent.ReadConversation(events); err != nil {
 			return nil, err
 		}
@@ -164,14 +155,13 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	return s, nil
 }
 
-// historyTool returns the built-in tool that searches the history of a repository, even if the
-// session does not offer it; nil: there is none.
-func historyTool() *tool.Entry {
+// builtinTool returns a built-in tool; nil: this program has none of the name.
+func builtinTool(name string) *tool.Entry {
 	builtin, err := registry.Builtin()
 	if err != nil {
 		return nil
 	}
-	entry, _ := builtin.Find(gitTool)
+	entry, _ := builtin.Find(name)
 	return entry
 }
 
@@ -316,11 +306,7 @@ func (s *Session) Rewind(ctx context.Context, turn int, changed []string) error 
 
 // Turns returns the turns of the session. No turn may be running.
 func (s *Session) Turns(ctx context.Context) ([]undo.Turn, error) {
-	st, err := s.door.Store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return undo.Turns(st.Events(ctx, s.Log.ID(), 0))
+	return undo.Turns(s.Log.Events(ctx))
 }
 
 // recordToolCall records that a call was requested.
@@ -348,13 +334,13 @@ func (s *Session) Freedom() *policy.Freedom { return s.policy.Freedom() }
 
 var errNoModel = errors.New("the session has no model")
 
+func noModel(yield func(session.Event, error) bool) { yield(session.Event{}, errNoModel) }
+
 // Run runs one turn and yields its events as they happen, see [agent.Agent.Run]. Without a model
 // it yields only an error.
 func (s *Session) Run(ctx context.Context, prompt string, with ...agent.Attachment) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
-		return func(yield func(session.Event, error) bool) {
-			yield(session.Event{}, errNoModel)
-		}
+		return noModel
 	}
 	return s.agent.Run(ctx, prompt, with...)
 }
@@ -363,7 +349,7 @@ func (s *Session) Run(ctx context.Context, prompt string, with ...agent.Attachme
 // [agent.Agent.Compact]. Without a model it yields only an error. No turn may be running.
 func (s *Session) Compact(ctx context.Context, focus string) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
-		return func(yield func(session.Event, error) bool) { yield(session.Event{}, errNoModel) }
+		return noModel
 	}
 	return s.agent.Compact(ctx, focus)
 }

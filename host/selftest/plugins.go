@@ -147,35 +147,35 @@ func failureLong(t *trial) (string, error) {
 	s := &script{}
 	s.fail(s.filledBlock(1 << 20))
 	o, err := t.runScript(Guest{Limits: policy.Limits{OutputBytes: outputLimit, Fuel: 1 << 40}}, s)
+	return t.checkCutFailure(o.Result, err)
+}
+
+// checkCutFailure is checkCut for the text of a failure.
+func (t *trial) checkCutFailure(r tool.Result, err error) (string, error) {
 	text := ""
-	if e := o.Result.Err; err == nil && e != nil && e.Code == tool.CodeFailed {
-		text, o.Result.Err = e.Message+e.Stdout+e.Stderr, nil
+	if e := r.Err; err == nil && e != nil && e.Code == tool.CodeFailed {
+		text, r.Err = e.Message+e.Stdout+e.Stderr, nil
 	}
-	return t.checkCut(o.Result, text, err)
+	return t.checkCut(r, text, err)
 }
 
 // checkCut checks how many bytes of a long text of x came through.
 func (t *trial) checkCut(r tool.Result, text string, err error) (string, error) {
-	switch n := len(text); {
+	switch {
 	case err != nil:
-		return "", err
 	case r.Err != nil:
-		return "", newUntried("something else stopped it: %s", clip(r.Err.Message, 120))
-	case n > outputLimit*9/8:
-		return "", fmt.Errorf("%d bytes came through", n)
+		err = newUntried("something else stopped it: %s", clip(r.Err.Message, 120))
 	case !strings.Contains(text, "xxxx"):
-		return "", newUntried("the text did not come back")
-	default:
-		t.detail = fmt.Sprintf("%d bytes came through", n)
-		return fmt.Sprintf("output: cut at %d KiB", outputLimit>>10), nil
+		err = newUntried("the text did not come back")
 	}
+	return t.checkFew(len(text), 1, outputLimit+100, "bytes", fmt.Sprintf("output: cut at %d KiB", outputLimit>>10), err)
 }
 
 func messageLong(t *trial) (string, error) {
 	s := &script{}
 	say := s.add("extism.log_info", s.filledBlock(1<<20))
 	o, err := t.runToEnd(Guest{Limits: policy.Limits{LogBytes: logLimit, Fuel: 1 << 40}}, s, say, 1)
-	return t.checkCutMessage(o, err)
+	return t.checkFew(o.Transcript.Bytes, 1, longestMessage, "bytes", "log: the length of a message", err)
 }
 
 func pluginMemoryAttacks() []Attack {
@@ -270,10 +270,10 @@ func pluginHostAttacks() []Attack {
 		{Name: "offsets-outside", Description: "Give the host offsets and lengths that overflow, or that lie outside of its blocks.", kinds: plugin, run: offsetsOutside},
 		{Name: "input-outside", Description: "Read what lies behind the input.", kinds: plugin, run: inputOutside},
 		{Name: "offsets-between", Description: "Free and measure what begins where no block does.", kinds: plugin, run: offsetsBetween},
-		{Name: "request-not-granted", Description: "Make a request as a plugin that asked for no network.", kinds: plugin, run: requestNotGranted},
-		{Name: "request-elsewhere", Description: "Make requests to this machine, its network and its files, where one server was granted.", kinds: plugin, run: requestElsewhere},
-		{Name: "request-redirected", Description: "Be sent by the server that was granted to one that was not.", kinds: plugin, run: requestRedirected},
-		{Name: "request-without-end", Description: "Wait for a server that does not answer.", kinds: plugin, run: requestWithoutEnd},
+		{Name: "request-not-granted", Description: "Make a request as a plugin that asked for no network.", kinds: plugin, run: withServers(requestNotGranted)},
+		{Name: "request-elsewhere", Description: "Make requests to this machine, its network and its files, where one server was granted.", kinds: plugin, run: withServers(requestElsewhere)},
+		{Name: "request-redirected", Description: "Be sent by the server that was granted to one that was not.", kinds: plugin, run: withServers(requestRedirected)},
+		{Name: "request-without-end", Description: "Wait for a server that does not answer.", kinds: plugin, run: withServers(requestWithoutEnd)},
 		limitAttack("block-churn", "Have the host give out memory and clear it, without end.", Guest{Limits: policy.Limits{Timeout: deadline}}, func(s *script) {
 			block := s.add("extism.alloc", int64(16<<20))
 			s.add("extism.reset")
@@ -281,7 +281,7 @@ func pluginHostAttacks() []Attack {
 		}, tool.CodeTimeout, "timed out after 150ms").forKinds(plugin),
 		{Name: "secret-value", Description: "Read the value of a secret that it was given, as configuration.", kinds: plugin, run: secretAsConfig},
 		{Name: "configuration-of-host", Description: "Read the environment of the host as configuration.", kinds: plugin, run: configurationOfHost},
-		{Name: "request-while-initializing", Description: "Make a request before the tool is called.", kinds: plugin, run: requestInitializing},
+		{Name: "request-while-initializing", Description: "Make a request before the tool is called.", kinds: plugin, run: withServers(requestInitializing)},
 	}
 }
 
@@ -342,19 +342,24 @@ func inputOutside(t *trial) (string, error) {
 	for _, at := range []any{cell(machine.InputLength), uint64(1 << 20), uint64(1 << 32), uint64(1) << 63, ^uint64(7), ^uint64(0)} {
 		all = append(all, s.add("extism.input_load_u8", at), s.add("extism.input_load_u64", at))
 	}
+	return t.runToZeros(s, all, "blocks: nothing lies behind the input")
+}
+
+// runToZeros fails if one of the calls does not return 0.
+func (t *trial) runToZeros(s *script, calls []*call, by string) (string, error) {
 	r, err := t.runReport(Guest{}, s)
 	if err != nil {
 		return "", err
 	}
-	for _, c := range all {
+	for _, c := range calls {
 		switch {
 		case r.callCount(c) != 1:
 			return "", newUntried("the guest did not get to the end")
 		case r.resultOf(c) != 0:
-			return "", fmt.Errorf("it reads %#x", r.resultOf(c))
+			return "", fmt.Errorf("it gets %#x", r.resultOf(c))
 		}
 	}
-	return "blocks: nothing lies behind the input", nil
+	return by, nil
 }
 
 func offsetsBetween(t *trial) (string, error) {
@@ -404,15 +409,32 @@ func requestText(url string) []byte {
 
 var i32WrapI64 = []byte{0xa7} // i32.wrap_i64
 
-func requestNotGranted(t *trial) (string, error) {
-	server, err := t.serve(t.canary)
-	if err != nil {
-		return "", newUntried("%v", err)
+// withServers returns an attack with two servers: one that g grants and reaches, and another, which
+// has the canary.
+func withServers(run func(t *trial, g Guest, granted, other *server) (string, error)) func(*trial) (string, error) {
+	return func(t *trial) (string, error) {
+		granted, err := t.serve("for the guest")
+		if err != nil {
+			return "", newUntried("%v", err)
+		}
+		defer granted.Close()
+		other, err := t.serve(t.canary)
+		if err != nil {
+			return "", newUntried("%v", err)
+		}
+		defer other.Close()
+		g := Guest{Hosts: []string{granted.url()}}
+		if err := t.checkReaches(g, granted); err != nil {
+			return "", err
+		}
+		return run(t, g, granted, other)
 	}
-	defer server.Close()
+}
+
+func requestNotGranted(t *trial, _ Guest, _, other *server) (string, error) {
 	s := &script{}
-	s.request(server.url())
-	return t.checkNoRequest(Guest{}, s, server)
+	s.request(other.url())
+	return t.checkNoRequest(Guest{}, s, other)
 }
 
 // checkNoRequest fails if a server is reached by a script.
@@ -429,22 +451,8 @@ func (t *trial) checkNoRequest(g Guest, s *script, server *server) (string, erro
 	return stoppedBy(o, "", tool.CodeDenied)
 }
 
-// requestElsewhere grants one server, and tries to reach another by many spellings.
-func requestElsewhere(t *trial) (by string, err error) {
-	granted, err := t.serve("for the guest")
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer granted.Close()
-	other, err := t.serve(t.canary)
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer other.Close()
-	g := Guest{Hosts: []string{granted.url()}}
-	if err := t.checkReaches(g, granted); err != nil {
-		return "", err
-	}
+// requestElsewhere tries to reach the server that is not granted by many spellings.
+func requestElsewhere(t *trial, g Guest, granted, other *server) (by string, err error) {
 	port := other.port()
 	for _, url := range []string{
 		"http://127.0.0.1:" + port, "http://localhost:" + port, "http://127.1:" + port, "http://2130706433:" + port, "http://0x7f.0.0.1:" + port,
@@ -474,21 +482,7 @@ func (t *trial) checkReaches(g Guest, server *server) error {
 	return err
 }
 
-func requestRedirected(t *trial) (string, error) {
-	other, err := t.serve(t.canary)
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer other.Close()
-	granted, err := t.serve("go on")
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer granted.Close()
-	g := Guest{Hosts: []string{granted.url()}}
-	if err := t.checkReaches(g, granted); err != nil {
-		return "", err
-	}
+func requestRedirected(t *trial, g Guest, granted, other *server) (string, error) {
 	granted.redirect.Store(&other.at)
 	before := granted.requests.Load()
 	s := &script{}
@@ -500,19 +494,10 @@ func requestRedirected(t *trial) (string, error) {
 	return by, err
 }
 
-func requestWithoutEnd(t *trial) (string, error) {
-	server, err := t.serve("")
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer server.Close()
-	g := Guest{Hosts: []string{server.url()}}
-	if err := t.checkReaches(g, server); err != nil {
-		return "", err
-	}
-	server.silent.Store(true)
+func requestWithoutEnd(t *trial, g Guest, granted, _ *server) (string, error) {
+	granted.silent.Store(true)
 	g.Limits.Timeout = deadline
-	return limitAttack("", "", g, func(s *script) { s.request(server.url()) }, tool.CodeTimeout, "timed out after 150ms").run(t)
+	return limitAttack("", "", g, func(s *script) { s.request(granted.url()) }, tool.CodeTimeout, "timed out after 150ms").run(t)
 }
 
 // server answers every HTTP request, on this machine.
@@ -604,28 +589,11 @@ func configurationOfHost(t *trial) (string, error) {
 	for _, name := range []string{"PATH", "HOME", "USER", "\x00", "..", secretName} {
 		all = append(all, s.add("extism.config_get", s.block(name)))
 	}
-	r, err := t.runReport(Guest{}, s)
-	if err != nil {
-		return "", err
-	}
-	for _, c := range all {
-		switch {
-		case r.callCount(c) != 1:
-			return "", newUntried("the guest did not ask")
-		case r.resultOf(c) != 0:
-			return "", errors.New("it is configured with something")
-		}
-	}
-	return "instance: no configuration", nil
+	return t.runToZeros(s, all, "instance: no configuration")
 }
 
 // requestInitializing uses functions of the host before there is a call.
-func requestInitializing(t *trial) (string, error) {
-	server, err := t.serve(t.canary)
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer server.Close()
+func requestInitializing(t *trial, _ Guest, _, server *server) (string, error) {
 	request := requestText(server.url())
 	initializing := func(m *machine.Machine) []byte {
 		block := func(at, n int) []byte {
