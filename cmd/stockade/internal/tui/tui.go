@@ -36,15 +36,13 @@ type Options struct {
 	Prompts    []string               // texts that are carried out first, before anything is typed
 	// Do carries out a typed text. leave is set if the person wants to leave, and failed if
 	// the text could not be carried out. It is called for one text at a time, in its own
-	// goroutine, and calls [UI.Event] for each event.
-	Do func(ctx context.Context, typed string) (leave, failed bool)
-	// Steers reports whether a text that is sent while Do is running is for [UI.TakeQueued].
-	// Nil: none is.
-	Steers    func(typed string) bool
-	NextMode  func()        // changes the mode of the chat, for Shift-Tab
-	Mode      func() string // text about the mode, below the editor; empty: none is shown
-	Stop      func()        // stops a running Do
-	LeaveHint func() string // returns a text after the end that says how to come back; must not be nil
+	// goroutine, and calls [UI.Event] for each event. It and the functions below must not be nil.
+	Do        func(ctx context.Context, typed string) (leave, failed bool)
+	Steers    func(typed string) bool // reports whether a text that is sent during a turn is for [UI.TakeQueued]
+	NextMode  func()                  // changes the mode of the chat, for Shift-Tab
+	Mode      func() string           // text about the mode, below the editor; empty: none is shown
+	Stop      func()                  // stops a running Do
+	LeaveHint func() string           // returns a text after the end that says how to come back
 }
 
 // UI is the terminal. Its methods are safe for concurrent use, except Run, which may be

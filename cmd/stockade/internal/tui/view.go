@@ -161,9 +161,6 @@ func (m *model) noticeRows() []string {
 	case m.warnedCtrlD:
 		text = "Ctrl-C stops it; Ctrl-D leaves when nothing runs."
 	case !m.warnedCtrlC:
-		if m.o.Mode == nil {
-			return nil
-		}
 		if text = m.o.Mode(); text == "" {
 			return nil
 		}
