@@ -58,7 +58,7 @@ func ForCall(q Question) *Prompt {
 	}
 	p.choices = append(p.choices, yes)
 	for _, s := range scopes {
-		if !slices.Contains(q.Scopes, s.scope) {
+		if !slices.Contains(q.Scopes, s.scope) || s.scope == policy.ScopeSession && q.Histories != nil { // "y" lasts for the session already
 			continue
 		}
 		covers := s.covers(q)
@@ -66,9 +66,6 @@ func ForCall(q Question) *Prompt {
 			covers = "commands like this"
 		}
 		c := Choice{Letter: s.letter, Label: covers + s.words, scope: s.scope, rule: s.as + ": " + covers}
-		if s.scope == policy.ScopeSession && q.Histories != nil {
-			continue // "y" lasts for the session already
-		}
 		if s.scope == policy.ScopeSession || q.Histories != nil {
 			p.choices = append(p.choices, c)
 		} else {
@@ -95,7 +92,7 @@ func ForCall(q Question) *Prompt {
 }
 
 // freeChoice is the answer [policy.ScopeFree].
-var freeChoice = Choice{Letter: 'w', Label: "all changes below this directory, this session", scope: policy.ScopeFree, rule: "for this session: all changes below this directory"}
+var freeChoice = Choice{Letter: 'w', Label: "all changes below ./" + thisSession, scope: policy.ScopeFree, rule: "for this session: all changes below this directory"}
 
 // Keys of the kinds of no.
 const (
@@ -114,10 +111,10 @@ var scopes = []struct {
 	covers func(q Question) string
 }{
 	{policy.ScopeTurn, 't', ", this turn", "for this turn", coverage},
-	{policy.ScopeSession, 's', ", this session", "for this session", coverage},
+	{policy.ScopeSession, 's', thisSession, "for this session", coverage},
 	{policy.ScopeProject, 'p', ", kept for this workspace", "in this workspace", coverage},
 	{policy.ScopeAlways, 'a', ", kept for all workspaces", "from now on", coverage},
-	{policy.ScopeBelow, 'b', ", this session", "for this session", coverageBelow},
+	{policy.ScopeBelow, 'b', thisSession, "for this session", coverageBelow},
 	{policy.ScopeKeepBelow, 'k', ", kept", "from now on", coverageBelow},
 }
 

@@ -356,7 +356,7 @@ func TestWhatKeysMean(t *testing.T) {
 	}
 	other.Scopes = q.Scopes
 	p = forCalls([]Question{q, other})
-	if keys := p.Keys(View{Width: 200, Height: 60}); !strings.Contains(keys[0], "[e]2 one by one  [w] all changes below this directory, this session  [n]3 no to all") {
+	if keys := p.Keys(View{Width: 200, Height: 60}); !strings.Contains(keys[0], "[e]2 one by one  [w] all changes below ./, this session  [n]3 no to all") {
 		t.Errorf("the keys are %q", keys)
 	}
 	if c, ok := p.Answer(View{Height: 60}, "w"); !ok || c.Policy().Scope != policy.ScopeFree || p.Reply(c) != "  kept; allowed for this session: all changes below this directory" {

@@ -90,6 +90,29 @@ func TestAReasonForANoOnALine(t *testing.T) {
 	}
 }
 
+// TestKeysTakeTwoRows: with all answers of the first row but one to a whole step, and each key
+// keeps its digit.
+func TestKeysTakeTwoRows(t *testing.T) {
+	q := bash(created("a", "x"))
+	q.Call.Caller, q.CoversLikeCommands = tool.CallerAgent, true
+	q.Scopes = []policy.Scope{policy.ScopeOnce, policy.ScopeSession, policy.ScopeFree}
+	p := ForCall(q)
+	want := "  Keep these changes?  [y]1  [n]3  [r] no, because  [x] only its output\n" +
+		"    this session: [s]2 commands like this  [w] all changes below ./  [?]\n"
+	if keys := lines(p.Keys(View{})); keys != want {
+		t.Errorf("the keys are\n%s", keys)
+	}
+	for typed, scope := range map[string]policy.Scope{"1": policy.ScopeOnce, "2": policy.ScopeSession, "w": policy.ScopeFree, "3": ""} {
+		if c, ok := p.Answer(View{}, typed); !ok || c.Policy().Scope != scope {
+			t.Errorf("%s is %+v, %v", typed, c, ok)
+		}
+	}
+	q.Tool, q.Command, q.CallsAfter = "file_write", "", 1
+	if keys := ForCall(q).Keys(View{}); len(keys) != 2 {
+		t.Errorf("with [q] the keys are\n%s", lines(keys))
+	}
+}
+
 // TestCallsOfAStepThatWereTried are asked about together if all of each is on the screen, and
 // otherwise each by itself, later.
 func TestCallsOfAStepThatWereTried(t *testing.T) {
