@@ -81,7 +81,8 @@ func (u *denyAll) takeDenied() []deniedCall {
 // the other end of standard input. Nothing but lines may read standard input.
 func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 	if a.flags.ask {
-		return newProgramAsker(a, lines)
+		a.denyAll.by = "the end of standard input"
+		return &programAsker{a: a, lines: lines}
 	}
 	if a.unattended {
 		a.denyAll.by = "nobody is asked with auto"
