@@ -26,35 +26,33 @@ var subject = sync.OnceValue(func() *regexp.Regexp {
 type writing map[int]*writingCall
 
 type writingCall struct {
-	shown session.CallWriting // state that is shown
-	bytes int                 // bytes of arguments so far
-	head  string              // beginning of the arguments; empty once the subject is known
+	session.CallWriting        // without the pieces since it was shown
+	bytes               int    // bytes of arguments so far
+	head                string // beginning of the arguments
 }
 
 // add takes the pieces of calls, and returns the calls to show again.
 func (w writing) add(pieces []llm.CallDelta) (out []session.CallWriting) {
 	for _, d := range pieces {
+		if w[d.Index] == nil && len(w) < maxWritingCalls {
+			w[d.Index] = &writingCall{CallWriting: session.CallWriting{Number: len(w) + 1}}
+		}
 		c := w[d.Index]
 		if c == nil {
-			if len(w) >= maxWritingCalls {
-				continue
-			}
-			c = &writingCall{shown: session.CallWriting{Number: len(w) + 1}}
-			w[d.Index] = c
+			continue
 		}
-		now := c.shown
-		now.Tool += d.Name
+		before := c.CallWriting
+		c.Tool += d.Name
 		c.bytes += len(d.Arguments)
-		if now.Subject == "" && len(c.head) < maxSubjectBytes {
+		if c.Subject == "" && len(c.head) < maxSubjectBytes {
 			c.head += d.Arguments[:min(len(d.Arguments), maxSubjectBytes-len(c.head))]
-			if m := subject().FindStringSubmatch(c.head); m != nil && json.Unmarshal([]byte(m[1]), &now.Subject) == nil {
-				c.head = ""
+			if m := subject().FindStringSubmatch(c.head); m != nil {
+				_ = json.Unmarshal([]byte(m[1]), &c.Subject) // what cannot be read is no subject
 			}
 		}
-		if now != c.shown || c.bytes-c.shown.Bytes >= writingStep {
-			now.Bytes = c.bytes
-			c.shown = now
-			out = append(out, now)
+		if c.CallWriting != before || c.bytes-c.Bytes >= writingStep {
+			c.Bytes = c.bytes
+			out = append(out, c.CallWriting)
 		}
 	}
 	return out

@@ -145,7 +145,7 @@ func (t *Transcript) call(e session.Event, out *parts) {
 				c.name, c.args = "(unknown)", inline(m.Content)
 			}
 		}
-		t.waitingSince = time.Time{}
+		t.wait.since = time.Time{}
 		t.openCalls = append(t.openCalls, c)
 		return
 	}
@@ -170,7 +170,7 @@ func (t *Transcript) call(e session.Event, out *parts) {
 		out.rows(t.finishedRows(t.openCalls[0]))
 		t.openCalls = t.openCalls[1:]
 		if len(t.openCalls) == 0 {
-			t.waitingSince = e.Time
+			t.wait.since = e.Time
 		}
 	}
 }
