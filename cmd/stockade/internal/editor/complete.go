@@ -163,16 +163,6 @@ func (e *Editor) complete(tab bool) tea.Cmd {
 	}
 }
 
-// receiveNames stores the names of the last request. It drops names of earlier requests.
-func (e *Editor) receiveNames(f namesFound) {
-	l := &e.list
-	if f.seq != l.seq || l.requested == "" {
-		return
-	}
-	l.all = f.names
-	e.filterNames()
-}
-
 func (e *Editor) filterNames() {
 	l := &e.list
 	l.matches, l.selected, l.moved = nil, 0, false

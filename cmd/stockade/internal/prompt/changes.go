@@ -81,7 +81,9 @@ func counts(t *diff.Text) string {
 // rowsOfLines returns lines as rows behind bars, with line numbers of digits columns. Without
 // context, unchanged lines are left out.
 func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
-	tabs := tabIndented(lines)
+	// Lines that are indented with tabs only are shown with blanks, which nobody can mistake for
+	// blanks of the file.
+	tabs := !slices.ContainsFunc(lines, func(l line) bool { return strings.HasPrefix(strings.TrimLeft(l.Text, "\t"), " ") })
 	for _, l := range lines {
 		if l.far || l.Op == ' ' && !context {
 			continue
@@ -113,12 +115,6 @@ func digits(t *diff.Text) int {
 	}
 	last := t.Hunks[len(t.Hunks)-1]
 	return len(strconv.Itoa(max(last.OldEnd, last.NewEnd)))
-}
-
-// tabIndented reports whether lines are indented with tabs only. Then tabs can be shown
-// as blanks without being mistaken for blanks of the file.
-func tabIndented(lines []line) bool {
-	return !slices.ContainsFunc(lines, func(l line) bool { return strings.HasPrefix(strings.TrimLeft(l.Text, "\t"), " ") })
 }
 
 // shownDiffs returns the differences that a question shows at first, by the index of their

@@ -62,17 +62,13 @@ func details(v View, q Question) []string {
 		keys += "  [j] arguments"
 	}
 	p.own("", "  ", keys)
-	if slices.ContainsFunc(prompt.moreChoices, func(c Choice) bool { return isPermanent(c.scope) }) {
+	permanent := []policy.Scope{policy.ScopeProject, policy.ScopeAlways, policy.ScopeKeepBelow}
+	if slices.ContainsFunc(prompt.moreChoices, func(c Choice) bool { return slices.Contains(permanent, c.scope) }) {
 		p.own("", "  ", "`stockade policy revoke` removes kept answers")
 	}
 	p.warnings(q)
 	p.findings()
 	return p.out
-}
-
-// isPermanent reports whether an answer of this scope outlasts the program.
-func isPermanent(s policy.Scope) bool {
-	return s == policy.ScopeProject || s == policy.ScopeAlways || s == policy.ScopeKeepBelow
 }
 
 // secretText names a secret, the header that carries its value, and the hosts that receive it.

@@ -34,17 +34,17 @@ const (
 
 // call is a call whose result is not shown yet.
 type call struct {
-	id     string
-	step   int
-	number int // number of the call in the session, from 1; 0: the session does not have this call
-	name   string
-	args   string // main arguments in one visible line
-	task   string // progress of the list of tasks, if the call changed it
+	id       string
+	step     int
+	number   int // number of the call in the session, from 1; 0: the session does not have this call
+	function llm.FunctionData
+	name     string // visible name of the function
+	args     string // main arguments in one visible line
+	task     string // progress of the list of tasks, if the call changed it
 
 	rowShown    bool // the row of the call is shown already, without the outcome
 	state       string
 	since       time.Time // time of the first state or intent of the call; zero: it waits
-	readsFile   bool      // the call returns the content of a file
 	exec        bool      // the call may start processes
 	staged      bool      // a decision about the changes follows the run
 	decision    *session.Decision
@@ -127,6 +127,20 @@ func HintAndExitCode(result json.RawMessage) (hint string, exitCode int) {
 	return fields.Hint, fields.ExitCode
 }
 
+// newCall returns the call of a tool_call event, with its number in the session.
+func newCall(e session.Event, number int) *call {
+	c := &call{id: e.Call, step: e.Step, number: number, name: "(deleted)"}
+	var data llm.CallData
+	switch m, ok := e.Message(); {
+	case !ok:
+	case json.Unmarshal(m.Data, &data) != nil:
+		c.name, c.args = "(unknown)", inline(m.Content)
+	default:
+		c.name, c.args, c.function = humanize.ToolName(data.Function.Name), mainArgs(data.Function), data.Function
+	}
+	return c
+}
+
 // call handles an event of a call, and adds the rows that can be shown now to out.
 func (t *Transcript) call(e session.Event, out *parts) {
 	if e.Type == session.TypeToolCall {
@@ -134,19 +148,8 @@ func (t *Transcript) call(e session.Event, out *parts) {
 			out.rows(t.closeCalls())
 		}
 		t.number++
-		c := &call{id: e.Call, step: e.Step, number: t.number, name: "(deleted)"}
-		if m, ok := e.Message(); ok {
-			var data llm.CallData
-			if json.Unmarshal(m.Data, &data) == nil {
-				arguments := json.RawMessage(data.Function.Arguments)
-				c.name, c.args = humanize.ToolName(data.Function.Name), mainArgs(data.Function.Name, arguments)
-				c.readsFile = isFileRead(data.Function.Name, arguments)
-			} else {
-				c.name, c.args = "(unknown)", inline(m.Content)
-			}
-		}
 		t.wait.since = time.Time{}
-		t.openCalls = append(t.openCalls, c)
+		t.openCalls = append(t.openCalls, newCall(e, t.number))
 		return
 	}
 	i := slices.IndexFunc(t.openCalls, func(c *call) bool { return c.id == e.Call })
@@ -313,7 +316,7 @@ func (t *Transcript) finishedRows(c *call) (rows []string) {
 		return rows
 	}
 	if d := c.decision; d != nil && t.o.Verbose {
-		rows = append(rows, p.ownRows(terminal.Dim, decisionText(d))...)
+		rows = append(rows, p.ownRows(terminal.Dim, fmt.Sprintf("%s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source))...)
 	}
 	rows = append(rows, c.messageRows...)
 	if c.done && !c.deleted {
@@ -344,7 +347,7 @@ func (t *Transcript) resultRows(c *call) (rows []string) {
 			rows = append(rows, p.ownRows(terminal.Dim, "redirected to "+to)...)
 		}
 		text := OutputText(env.Result)
-		if t.o.Verbose || c.exec || (!c.readsFile && c.task == "" && c.changes == nil && !(c.staged && !c.exec)) {
+		if t.o.Verbose || c.exec || (!c.readsFile() && c.task == "" && c.changes == nil && !(c.staged && !c.exec)) {
 			rows = append(rows, t.folded(linesOf(text), c, c.exec)...)
 		}
 		if text := StderrText(env.Result); c.exec && text != "" {
@@ -482,10 +485,6 @@ func scopeText(s policy.Scope) string {
 	return ", " + terminal.Line(string(s))
 }
 
-func decisionText(d *session.Decision) string {
-	return fmt.Sprintf("%s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
-}
-
 // outcomes maps the code of a failure to a short text for the row of the call. Any other code is
 // shown as "failed".
 var outcomes = map[tool.Code]string{
@@ -583,7 +582,7 @@ func (c *call) success() (what, style string) {
 	if lines == 0 {
 		return "empty", ""
 	}
-	if c.name == "file_read" && c.readsFile {
+	if c.name == "file_read" {
 		return c.readRange(), ""
 	}
 	return humanize.Plural(lines, "line"), ""

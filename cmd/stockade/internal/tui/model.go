@@ -243,7 +243,7 @@ func (m *model) flush() tea.Cmd {
 	room := max(m.height-m.region.peak-1, 1)
 	var rows []string
 	for len(rows) < room && len(m.pendingRows) > 0 {
-		broken := strings.Split(hardwrap(m.pendingRows[0], m.room()), "\n")
+		broken := strings.Split(ansi.Hardwrap(m.pendingRows[0], m.room(), true), "\n") // the row was made for an earlier width
 		n := min(len(broken), room-len(rows))
 		rows, m.pendingRows = append(rows, broken[:n]...), m.pendingRows[1:]
 		if n < len(broken) {

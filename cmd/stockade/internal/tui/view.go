@@ -173,7 +173,3 @@ func (m *model) noticeRows() []string {
 }
 
 func (m *model) dim(row string) string { return terminal.Style(m.o.Color, terminal.Dim, row) }
-
-// hardwrap breaks a finished row to the current width, as the row was made for an earlier
-// width.
-func hardwrap(row string, columns int) string { return ansi.Hardwrap(row, columns, true) }
