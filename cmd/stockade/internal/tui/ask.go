@@ -32,9 +32,6 @@ type heldText struct {
 	stray bool      // it is dropped if no other key follows; otherwise it answers the question
 }
 
-// withdrawn is the message that nobody waits for the answer to q any longer.
-type withdrawn struct{ q *question }
-
 const (
 	// answerDelay is the time for which a question must be on the screen, without keys for the
 	// editor, before a key answers it: a person who is typing does not notice the question at
@@ -59,7 +56,7 @@ func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
 	case c := <-q.answer:
 		return c, nil
 	case <-ctx.Done():
-		u.send(withdrawn{q})
+		u.send(func(m *model) { m.closeQuestion(q) })
 		return prompt.Choice{}, context.Cause(ctx)
 	case <-u.ended:
 		return prompt.Choice{}, context.Canceled

@@ -11,15 +11,13 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/markdown"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/host/session"
 )
 
 // Messages to the program, apart from keys and sizes.
 type (
-	happened      []any                        // several messages, in their order
+	happened      []any                        // several messages, or functions of a model, in their order
 	textLines     string                       // text whose lines are shown
-	callSkipped   struct{}                     // a call that the caller shows elsewhere
 	lineDone      struct{ leave, failed bool } // the text that was being carried out is done
 	flushed       struct{}                     // the rows that are being flushed have reached the screen
 	leaveTimedOut struct{}                     // the terminal has not answered in leaveTimeout
@@ -142,21 +140,10 @@ func (m *model) handle(what any) tea.Cmd {
 	case textLines:
 		m.endAnswer()
 		m.print(strings.Split(string(what), "\n")...)
-	case *transcript.Transcript:
-		m.o.Transcript = what
-	case callSkipped:
-		m.o.Transcript.SkipCall()
-	case queueTaken:
-		n := 0
-		for n < len(m.queue) && m.steers(m.queue[n]) {
-			n++
-		}
-		what.texts <- m.queue[:n:n]
-		m.queue = m.queue[n:]
+	case func(*model):
+		what(m)
 	case *question:
 		m.ask(what)
-	case withdrawn:
-		m.closeQuestion(what.q)
 	case lineDone:
 		m.endAnswer()
 		m.busy, m.inTurn, m.stoppingSince, m.warnedCtrlD = false, false, time.Time{}, false
@@ -367,6 +354,16 @@ func (m *model) interrupt() {
 
 // steers reports whether a queued text is for the running turn.
 func (m *model) steers(typed string) bool { return m.inTurn && m.o.Steers(typed) }
+
+// takeQueued removes the texts that steer Do from the beginning of the queue, and returns them.
+func (m *model) takeQueued() []string {
+	n := 0
+	for n < len(m.queue) && m.steers(m.queue[n]) {
+		n++
+	}
+	defer func() { m.queue = m.queue[n:] }()
+	return m.queue[:n:n]
+}
 
 // restoreQueue moves the queued texts back to the editor: the person meant them to follow a
 // text that was stopped.

@@ -137,21 +137,20 @@ func (u *UI) pump(program *tea.Program) {
 func (u *UI) Event(e session.Event) { u.send(e) }
 
 // BeginSession shows the later events with the transcript of another session.
-func (u *UI) BeginSession(t *transcript.Transcript) { u.send(t) }
+func (u *UI) BeginSession(t *transcript.Transcript) {
+	u.send(func(m *model) { m.o.Transcript = t })
+}
 
 // SkipCall counts a call that is not shown, so that later calls get the right numbers.
-func (u *UI) SkipCall() { u.send(callSkipped{}) }
-
-// queueTaken asks for the texts of [UI.TakeQueued].
-type queueTaken struct{ texts chan []string } // it has room for one
+func (u *UI) SkipCall() { u.send(func(m *model) { m.o.Transcript.SkipCall() }) }
 
 // TakeQueued returns the texts at the beginning of the queue that steer the running Do, and
 // removes them from the queue: they are sent.
 func (u *UI) TakeQueued() []string {
-	q := queueTaken{make(chan []string, 1)}
-	u.send(q)
+	taken := make(chan []string, 1)
+	u.send(func(m *model) { taken <- m.takeQueued() })
 	select {
-	case texts := <-q.texts:
+	case texts := <-taken:
 		return texts
 	case <-u.ended:
 		return nil
