@@ -33,27 +33,22 @@ type deniedCall struct {
 	allowRule string // rule that would have allowed the call; empty: no rule would have
 }
 
-func (c deniedCall) howToAllow() string {
-	if c.allowRule == "" {
-		return "no flag answers this question: run it where a person can answer"
-	}
-	return "to allow it: " + copyableFlag(allowFlag(c.allowRule))
-}
-
 // maxFlagBytes limits a flag or command that is printed for copying, in bytes. Instead of a
 // longer one, a field of the --json output is named.
 const maxFlagBytes = 500
 
-// copyableFlag returns a flag for copying, with a note if it works only in bash and zsh. For a
-// flag that is too long, it returns a text that names the place where the flag can be found.
-func copyableFlag(flag string) string {
+// howToAllow returns a text with the flag that would allow the call, for copying.
+func (c deniedCall) howToAllow() string {
+	flag := allowFlag(c.allowRule)
 	switch {
+	case c.allowRule == "":
+		return "no flag answers this question: run it where a person can answer"
 	case len(flag) > maxFlagBytes:
-		return fmt.Sprintf("a flag of %d characters, in the field `allow` of what --json prints", len(flag))
+		return fmt.Sprintf("to allow it: a flag of %d characters, in the field `allow` of what --json prints", len(flag))
 	case !shellword.IsPOSIX(flag):
-		return terminal.Line(flag) + " (for bash or zsh)"
+		return "to allow it: " + terminal.Line(flag) + " (for bash or zsh)"
 	}
-	return terminal.Line(flag)
+	return "to allow it: " + terminal.Line(flag)
 }
 
 // Approve implements dispatch.Approver.

@@ -178,14 +178,9 @@ func (q Question) singleChange() (text, lineCounts string) {
 	all := slices.DeleteFunc(q.Changes.SummaryLines(2), func(t diff.SummaryLine) bool { return t.NotShown }) // lines in red are shown below
 	c := q.Changes.Changes[0]
 	plain := func(path string) bool { return path == "" || isPlainWord(path) }
-	if len(all) != 1 || !all[0].IsSingle() || !plain(c.Path) || !plain(c.From) || showsOtherName(c) {
+	hasOtherName := func(v *tool.Version) bool { return v != nil && (v.Target != "" || v.HardLink != "") } // which is shown, too
+	if len(all) != 1 || !all[0].IsSingle() || !plain(c.Path) || !plain(c.From) || hasOtherName(c.Before) || hasOtherName(c.After) {
 		return "", ""
 	}
 	return all[0].Words, counts(q.diffs[0])
-}
-
-// showsOtherName reports whether a change is shown together with the name of another file: the
-// target of a link, or another hard link.
-func showsOtherName(c tool.Change) bool {
-	return slices.ContainsFunc([]*tool.Version{c.Before, c.After}, func(v *tool.Version) bool { return v != nil && (v.Target != "" || v.HardLink != "") })
 }
