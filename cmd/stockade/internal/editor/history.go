@@ -53,17 +53,13 @@ func (h *history) read() []string {
 		return nil
 	}
 	var entries []string
-	for len(data) > 0 && len(entries) < maxEntries {
-		data = bytes.TrimSuffix(data, []byte{'\n'})
-		line := data[bytes.LastIndexByte(data, '\n')+1:]
-		data = data[:len(data)-len(line)]
+	for line := range bytes.Lines(data) {
 		var entry string
 		if len(line) <= maxEntryBytes && json.Unmarshal(line, &entry) == nil && entry != "" {
 			entries = append(entries, entry)
 		}
 	}
-	slices.Reverse(entries)
-	return entries
+	return entries[max(len(entries)-maxEntries, 0):]
 }
 
 // tail reads the last maxHistoryBytes of a file, from the beginning of a line.

@@ -31,7 +31,7 @@ func (p formatter) diffRows(lines []diff.Line) (rows []string) {
 		if l.Op != 0 {
 			before = fmt.Sprintf("%*d %c", digits, l.Number, l.Op)
 		}
-		for i, row := range p.broken(terminal.Visible(humanize.Clip(l.Text, 2000)), terminal.Width(bar)+len(before)+1) {
+		for i, row := range p.fit(terminal.Visible(humanize.Clip(l.Text, 2000)), terminal.Width(bar)+len(before)+1, terminal.Rows) {
 			if i > 0 {
 				before = strings.Repeat(" ", len(before))
 			}

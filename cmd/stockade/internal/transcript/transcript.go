@@ -395,7 +395,7 @@ func (t *Transcript) summary() (out []string) {
 	p := t.formatter()
 	before, row := "  ", "" // the row is broken between its parts only
 	end := func() {
-		for _, row := range p.wrapped(row, len(before)) {
+		for _, row := range p.fit(row, len(before), terminal.Wrap) {
 			out = append(out, p.style(terminal.Dim, before+row))
 			before = "    "
 		}

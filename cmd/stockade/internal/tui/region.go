@@ -20,13 +20,7 @@ type region struct {
 	peak         int          // largest height that the part may have on the screen now
 }
 
-// setHeight records the height with which the part will be drawn next.
-func (r *region) setHeight(height int) {
-	r.height = height
-	r.peak = max(r.peak, height)
-}
-
-// update notes that the renderer has the height of the last setHeight. If the renderer has
+// update notes that the renderer has the height that was set last. If the renderer has
 // drawn since the last update, it drew that height or the one before.
 func (r *region) update() {
 	drawn := r.lastDraws + 1

@@ -76,7 +76,7 @@ func (m *model) View() tea.View {
 	for i, row := range rows {
 		rows[i] = ansi.Truncate(row, m.width, "")
 	}
-	m.region.setHeight(len(rows))
+	m.region.height, m.region.peak = len(rows), max(m.region.peak, len(rows))
 	m.drawnWidths = m.drawnWidths[:0]
 	for i, row := range rows {
 		if cursor == nil || i < cursor.Y {
