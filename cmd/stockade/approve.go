@@ -19,9 +19,8 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// denyAll is an approver that answers no, for runs in which nobody can be asked. It records
-// the tool and the rule of the calls that it denied, equal pairs once. It is safe for
-// concurrent use.
+// denyAll is an approver that answers no, for runs in which nobody can be asked. It records the
+// calls that it denied, equal ones once. It is safe for concurrent use.
 type denyAll struct {
 	by    string // who has answered, for the record; empty: no terminal
 	mu    sync.Mutex
@@ -117,10 +116,7 @@ func (a *app) asksOn(lines *terminal.Lines, out io.Writer, tty *os.File, color b
 	return &prompt.Terminal{
 		Lines: lines, Out: out, Color: color, Screen: &a.screen, Interrupt: errInterrupted,
 		Size: func() (columns, rows int) {
-			columns, rows, err := term.GetSize(int(tty.Fd()))
-			if err != nil {
-				return 0, 0
-			}
+			columns, rows, _ = term.GetSize(int(tty.Fd())) // 0 after an error
 			return columns, rows
 		},
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// helpPages holds the topics of the help, and the pages of the built-in tools. They are pages
-// of the repository and texts of `stockade help`: Markdown that is readable without rendering.
+// helpPages holds pages of the repository, which are texts of `stockade help`, too: Markdown that
+// is readable without rendering.
 //
 //go:embed help/*.md help/tools/*.md
 var helpPages embed.FS

@@ -39,10 +39,9 @@ const (
 type Options struct {
 	History  string // path of the history file; empty: the history is kept in memory only
 	Commands []Command
-	// Complete returns the names of a kind that could follow prefix. For paths it returns
-	// names in or below the directory at the beginning of prefix. Several goroutines may call
-	// it. The editor calls it for the first character of a name, and again when the directory
-	// changes.
+	// Complete returns the names of a kind that could follow prefix; for paths, names in or below
+	// the directory at its beginning. Several goroutines may call it. The editor calls it for the
+	// first character of a name, and again when the directory changes.
 	Complete func(kind Kind, prefix string) []string
 	Color    bool
 	Hint     string // text in the empty line; empty: "ask, or /help"

@@ -167,10 +167,9 @@ func (i changeItem) group() int {
 	return 1
 }
 
-// singleChange returns the line about a change, and the numbers of added and removed lines, if
-// the call made only this change. Both are empty if there are more, or if the line must not
-// stand in a row of ours, because a name contains a blank, a quotation mark or a character
-// beyond ASCII.
+// singleChange returns the line about the only change of a call, and the numbers of added and
+// removed lines. Both are empty if there are more changes, or if a name is not plain, so that the
+// line must not stand in a row of ours.
 func (q Question) singleChange() (text, lineCounts string) {
 	if q.Changes == nil || len(q.Changes.Changes) != 1 {
 		return "", ""

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -26,19 +27,8 @@ type View struct {
 	Color         bool
 }
 
-func (v View) width() int {
-	if v.Width <= 0 {
-		return 80
-	}
-	return v.Width
-}
-
-func (v View) height() int {
-	if v.Height <= 0 {
-		return 24
-	}
-	return v.Height
-}
+func (v View) width() int  { return cmp.Or(v.Width, 80) }
+func (v View) height() int { return cmp.Or(v.Height, 24) }
 
 func (v View) style(style, text string) string { return terminal.Style(v.Color, style, text) }
 

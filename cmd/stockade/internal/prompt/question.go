@@ -477,10 +477,9 @@ func (q Question) withDiffs() Question {
 // minLead is the least number of lines about changes that are shown if there are many changes.
 const minLead = 10
 
-// changes adds the changes in about maxRows rows: first changes that nobody may overlook,
-// which are never folded, then the others, each with its difference. If there are too few
-// rows, unchanged lines are left out first, and titles are folded last. With titled, a line of
-// ours stands above them.
+// changes adds the changes in about maxRows rows: first those that nobody may overlook, which are
+// never folded, then the others, each with its difference. Too few rows lose unchanged lines
+// first, and titles last. With titled, a line of ours stands above them.
 func (p *rowBuilder) changes(q Question, titled bool, maxRows int) {
 	var items []changeItem
 	for _, t := range q.Changes.SummaryLines(max(maxRows-2, minLead)) {

@@ -245,9 +245,8 @@ func (t *Transcript) message(p tool.Progress) []string {
 }
 
 // liveRows returns the new output of a running call in rows, from liveOutputDelay after the first
-// output on; without Verbose, only its first maxResultLines lines. The first time, the row of the
-// call comes first, unless a person typed the call. It returns nil in a replay and with a live
-// region.
+// output on; without Verbose, only its first maxResultLines lines. The first time, the row of a
+// call that no person typed comes first. It returns nil in a replay and with a live region.
 func (t *Transcript) liveRows(c *call, now time.Time) (rows []string) {
 	if t.o.Live || t.o.Replay || c.output.since.IsZero() || now.Sub(c.output.since) < liveOutputDelay {
 		return nil

@@ -31,9 +31,8 @@ type Options struct {
 	// CallTyped is set when a person typed the call. The call is not shown again, and
 	// neither is its result, which the caller prints.
 	CallTyped bool
-	// Live is set when a live region shows the running calls, see [Transcript.Running].
-	// Otherwise output of a command is shown as it arrives, from a second after the first
-	// output on.
+	// Live is set when a live region shows the running calls, see [Transcript.Running]. Otherwise
+	// output of a command is shown as it arrives, from a second after the first on.
 	Live bool
 	// QuestionsShown is set when the caller prints questions between these rows. Changes and
 	// answers that a question has shown are not repeated.

@@ -34,8 +34,7 @@ type heldText struct {
 
 const (
 	// answerDelay is the time for which a question must be on the screen, without keys for the
-	// editor, before a key answers it: a person who is typing does not notice the question at
-	// once.
+	// editor, before a key answers it: who is typing does not notice the question at once.
 	answerDelay = 500 * time.Millisecond
 	// sameAgainDelay is answerDelay for a question about the tool of the question before, both
 	// without a warning: the person knows what is coming.

@@ -58,9 +58,8 @@ func (d *drawCounter) Write(p []byte) (int, error) {
 
 // keepFirstColumn changes output of the renderer: instead of erasing the screen from the first
 // column down, it erases the rest of the row and then the screen from the second column down.
-// If the first column is in the first row of the screen, which happens after a resize, tmux
-// takes the renderer's way for clearing the screen, and copies the whole screen to its history
-// each time.
+// In the first row, where a resize can lead, tmux takes the renderer's way for clearing the
+// screen, and copies all of it to its history each time.
 func keepFirstColumn(p []byte) []byte {
 	return bytes.ReplaceAll(p, []byte(ansi.EraseScreenBelow), []byte(ansi.EraseLineRight+ansi.CUF1+ansi.EraseScreenBelow+ansi.CUB1))
 }

@@ -61,8 +61,7 @@ const (
 	// backlog limits the messages that wait to be shown; the sender of a further one blocks.
 	backlog = 1024
 	// pace is the time for which messages are collected before they are shown together: an
-	// answer that arrives letter by letter is drawn a hundred times a second and not ten
-	// thousand times.
+	// answer that arrives letter by letter is drawn a hundred times a second at most.
 	pace = 10 * time.Millisecond
 )
 
@@ -121,13 +120,8 @@ func (u *UI) pump(program *tea.Program) {
 		case <-u.ended:
 			return
 		}
-		for more := true; more; {
-			select {
-			case next := <-u.events:
-				batch = append(batch, next)
-			default:
-				more = false
-			}
+		for len(u.events) > 0 { // nobody else receives
+			batch = append(batch, <-u.events)
 		}
 		program.Send(happened(batch))
 		<-tick.C
