@@ -57,6 +57,7 @@ type call struct {
 	done    bool
 	deleted bool // the result cannot be read, usually because it was deleted
 	result  Envelope
+	fields  Result // decoded from result
 	wrote   string // text that the tool wrote, before it was changed for the model, see [llm.ResultData]
 }
 
@@ -216,12 +217,12 @@ func (t *Transcript) update(c *call, e session.Event) {
 		if c.deleted = !ok || !read; c.deleted {
 			return
 		}
-		if c.result, c.wrote = env, data.RawOutput; c.number == 0 {
+		if c.result, c.fields, c.wrote = env, ResultOf(env.Result), data.RawOutput; c.number == 0 {
 			c.name = humanize.ToolName(data.Name)
 		}
-		if r := ResultOf(env.Result); (c.name == "add_task" || c.name == "update_task") && env.Success && r.Total > 0 {
-			first, _, _ := strings.Cut(r.Text, "\n") // the task with its mark
-			c.args, c.task = inline(first), fmt.Sprintf("%d of %d done", r.Completed, r.Total)
+		if (c.name == "add_task" || c.name == "update_task") && env.Success && c.fields.Total > 0 {
+			first, _, _ := strings.Cut(c.fields.Text, "\n") // the task with its mark
+			c.args, c.task = inline(first), fmt.Sprintf("%d of %d done", c.fields.Completed, c.fields.Total)
 		}
 		if c.decision != nil && c.decision.AllowHint != nil { // the model knows no flags
 			if text, ok := strings.CutSuffix(env.Error, c.decision.AllowHint.String()); ok {
@@ -315,11 +316,10 @@ func (c *call) hasChanged() bool { return c.changes != nil && c.done && c.result
 
 // resultRows returns the rows below a call that show its result.
 func (t *Transcript) resultRows(c *call) (rows []string) {
-	p, env := t.formatter(), c.result
+	p, env, result := t.formatter(), c.result, c.fields
 	if !env.Success && !t.o.CallTyped {
 		rows = append(rows, t.failed(c)...)
 	}
-	result := ResultOf(env.Result)
 	if env.Success && !t.o.CallTyped {
 		rows = append(rows, t.images(env.Images)...)
 		if to := result.URL; c.name == "http_fetch" && to != "" && strings.Contains(result.Note, "redirected to "+to) {
@@ -515,7 +515,7 @@ func (t *Transcript) outcome(c *call) []span {
 
 // success returns the outcome of a successful call in words, and the style of this text.
 func (c *call) success() (what, style string) {
-	r := ResultOf(c.result.Result)
+	r := c.fields
 	lines := len(linesOf(r.Text))
 	if c.exec {
 		if what = fmt.Sprintf("exit %d", r.ExitCode); lines == 0 && r.Stderr == "" {

@@ -133,17 +133,17 @@ func (t *Transcript) card(r *record) (out []string) {
 		add("hint", env.Hint)
 		quoted("stdout", env.Stdout)
 		quoted("stderr", env.Stderr)
-	case len(linesOf(ResultOf(env.Result).Text)) == 0:
+	case len(linesOf(c.fields.Text)) == 0:
 		add("result", "empty")
 	default:
-		quoted("result", ResultOf(env.Result).Text)
+		quoted("result", c.fields.Text)
 	}
 	if c.done && !c.deleted {
 		but := []string{"output"}
 		if c.hasChanged() {
 			but = append(but, "diff") // the diff is above
 		}
-		if text := fieldText(c.result.Result, but...); ResultOf(c.result.Result).Text != string(c.result.Result) { // then the output was all of it
+		if text := fieldText(c.result.Result, but...); c.fields.Text != string(c.result.Result) { // then the output was all of it
 			quoted("beside it", text)
 		}
 		quoted("as it was written", c.wrote)
