@@ -262,12 +262,10 @@ func (p *rowBuilder) fit(room int) ([]string, bool) {
 	if len(p.out) <= room {
 		return p.out, p.folded
 	}
-	var note []row
-	middle := len(p.out) - room
-	for note = notes(p.v.width(), "%d rows are folded", middle); len(note)+len(p.out)-middle > room; middle++ {
-	}
-	head := max((room-len(note))/2, min(p.first, room-len(note)-2))
-	return slices.Concat(p.out[:head], p.v.rows(note), p.out[head+middle:]), true
+	note := func(rows int) []row { return notes(p.v.width(), "%d rows are folded", rows) }
+	left := max(room-len(note(len(p.out))), 0) // rows that stay
+	head := max(left/2, min(p.first, left-2))
+	return slices.Concat(p.out[:head], p.v.rows(note(len(p.out)-left)), p.out[len(p.out)-left+head:]), true
 }
 
 // own adds a text of ours, in as many rows as it needs, each with the indentation indent.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -105,6 +106,13 @@ func TestKeysTakeTwoRows(t *testing.T) {
 	for typed, scope := range map[string]policy.Scope{"1": policy.ScopeOnce, "2": policy.ScopeSession, "w": policy.ScopeFree, "3": ""} {
 		if c, ok := p.Answer(View{}, typed); !ok || c.Policy().Scope != scope {
 			t.Errorf("%s is %+v, %v", typed, c, ok)
+		}
+	}
+	for width := range 200 {
+		for _, row := range p.Keys(View{Width: width}) {
+			if width > 20 && terminal.Width(row) >= width {
+				t.Errorf("in %d columns a row is %q", width, row)
+			}
 		}
 	}
 	q.Tool, q.Command, q.CallsAfter = "file_write", "", 1
