@@ -40,14 +40,12 @@ func (t *conversation) rewind(ctx context.Context, arg string) error {
 			return t.takeBack(ctx, turns, c.Letter)
 		}
 	}
-	if what == "" && t.a.ui == nil {
-		fmt.Fprint(t.a.s.out, t.rewindText(turns, 200))
-	}
-	if what != "" || t.a.ui == nil {
+	asker := t.a.asker(t.lines)
+	if what != "" || asker == nil {
 		return fmt.Errorf("use /rewind %[1]s both, /rewind %[1]s conversation or /rewind %[1]s files", number)
 	}
 	text := func(most int) func() string { return func() string { return t.rewindText(turns, most) } }
-	choice, err := t.a.ui.Ask(ctx, prompt.New("Take back?", rewindChoices, text(5), text(200)))
+	choice, err := asker.Ask(ctx, prompt.New("Take back?", rewindChoices, text(5), text(200)))
 	if err != nil || choice.Letter == noChoice.Letter {
 		return err
 	}
