@@ -26,33 +26,35 @@ var subject = sync.OnceValue(func() *regexp.Regexp {
 type writing map[int]*writingCall
 
 type writingCall struct {
-	session.CallWriting        // without the pieces since it was shown
-	bytes               int    // bytes of arguments so far
-	head                string // beginning of the arguments
+	shown session.CallWriting // state that is shown
+	bytes int                 // bytes of arguments so far
+	head  string              // beginning of the arguments; empty once the subject is known
 }
 
 // add takes the pieces of calls, and returns the calls to show again.
 func (w writing) add(pieces []llm.CallDelta) (out []session.CallWriting) {
 	for _, d := range pieces {
-		if w[d.Index] == nil && len(w) < maxWritingCalls {
-			w[d.Index] = &writingCall{CallWriting: session.CallWriting{Number: len(w) + 1}}
-		}
 		c := w[d.Index]
 		if c == nil {
-			continue
+			if len(w) >= maxWritingCalls {
+				continue
+			}
+			c = &writingCall{shown: session.CallWriting{Number: len(w) + 1}}
+			w[d.Index] = c
 		}
-		before := c.CallWriting
-		c.Tool += d.Name
+		now := c.shown
+		now.Tool += d.Name
 		c.bytes += len(d.Arguments)
-		if c.Subject == "" && len(c.head) < maxSubjectBytes {
+		if now.Subject == "" && len(c.head) < maxSubjectBytes {
 			c.head += d.Arguments[:min(len(d.Arguments), maxSubjectBytes-len(c.head))]
-			if m := subject().FindStringSubmatch(c.head); m != nil {
-				_ = json.Unmarshal([]byte(m[1]), &c.Subject) // what cannot be read is no subject
+			if m := subject().FindStringSubmatch(c.head); m != nil && json.Unmarshal([]byte(m[1]), &now.Subject) == nil {
+				c.head = ""
 			}
 		}
-		if c.CallWriting != before || c.bytes-c.Bytes >= writingStep {
-			c.Bytes = c.bytes
-			out = append(out, c.CallWriting)
+		if now != c.shown || c.bytes-c.shown.Bytes >= writingStep {
+			now.Bytes = c.bytes
+			c.shown = now
+			out = append(out, now)
 		}
 	}
 	return out
