@@ -40,23 +40,23 @@ func addAnswerFlags(cmd *cobra.Command, a *app) {
 // newFinalAnswer returns the final answer that the flags ask for.
 func (a *app) newFinalAnswer() (out finalAnswer, err error) {
 	if a.flags.schema != "" {
+		out.form = &agent.AnswerForm{}
 		f, err := os.Open(a.flags.schema)
-		if err != nil {
-			return out, usageError("it names a file with a JSON Schema", "--output-schema: %v", err)
-		}
-		defer f.Close()
-		schema, err := io.ReadAll(io.LimitReader(f, maxAnswerSchema+1))
-		if err == nil && len(schema) > maxAnswerSchema {
-			err = fmt.Errorf("it has more than %d bytes", maxAnswerSchema)
-		}
-		form := &agent.AnswerForm{Schema: schema}
 		if err == nil {
-			form.Compiled, err = tool.CompileSchema(schema)
+			defer f.Close()
+			out.form.Schema, err = io.ReadAll(io.LimitReader(f, maxAnswerSchema+1))
+		}
+		if err == nil && len(out.form.Schema) > maxAnswerSchema {
+			err = fmt.Errorf("%s has more than %d bytes", a.flags.schema, maxAnswerSchema)
+		}
+		if err == nil {
+			if out.form.Compiled, err = tool.CompileSchema(out.form.Schema); err != nil {
+				err = fmt.Errorf("%s: the schema %w", a.flags.schema, err)
+			}
 		}
 		if err != nil {
-			return out, usageError("a schema of an object, of draft 7 or 2020-12", "--output-schema %s: the schema %v", a.flags.schema, err)
+			return out, usageError("it names a file with the schema of an object, of draft 7 or 2020-12", "--output-schema: %v", err)
 		}
-		out.form = form
 	}
 	if a.flags.output != "" {
 		out.name = filepath.Base(a.flags.output)
@@ -102,17 +102,12 @@ func (f *finalAnswer) write() error {
 		mode = st.Mode().Perm()
 	}
 	temp := ".stockade-" + rand.Text() + ".tmp"
-	file, err := f.dir.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	err := f.dir.WriteFile(temp, []byte(f.harmless()), mode)
 	if err == nil {
-		_, err = file.WriteString(f.harmless())
-		if err = errors.Join(err, file.Close()); err == nil {
-			err = f.dir.Rename(temp, f.name)
-		}
-		if err != nil {
-			err = errors.Join(err, f.dir.Remove(temp))
-		}
+		err = f.dir.Rename(temp, f.name)
 	}
 	if err != nil {
+		_ = f.dir.Remove(temp)
 		return fmt.Errorf("write the answer: %w", err)
 	}
 	return nil

@@ -19,9 +19,8 @@ import (
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
-// denyAll is an approver that answers no, for runs in which nobody can be asked. It records
-// the tool and the rule of the calls that it denied, equal pairs once. It is safe for
-// concurrent use.
+// denyAll is an approver that answers no, for runs in which nobody can be asked. It records the
+// calls that it denied, equal ones once. It is safe for concurrent use.
 type denyAll struct {
 	by    string // who has answered, for the record; empty: no terminal
 	mu    sync.Mutex
@@ -33,27 +32,22 @@ type deniedCall struct {
 	allowRule string // rule that would have allowed the call; empty: no rule would have
 }
 
-func (c deniedCall) howToAllow() string {
-	if c.allowRule == "" {
-		return "no flag answers this question: run it where a person can answer"
-	}
-	return "to allow it: " + copyableFlag(allowFlag(c.allowRule))
-}
-
 // maxFlagBytes limits a flag or command that is printed for copying, in bytes. Instead of a
 // longer one, a field of the --json output is named.
 const maxFlagBytes = 500
 
-// copyableFlag returns a flag for copying, with a note if it works only in bash and zsh. For a
-// flag that is too long, it returns a text that names the place where the flag can be found.
-func copyableFlag(flag string) string {
+// howToAllow returns a text with the flag that would allow the call, for copying.
+func (c deniedCall) howToAllow() string {
+	flag := allowFlag(c.allowRule)
 	switch {
+	case c.allowRule == "":
+		return "no flag answers this question: run it where a person can answer"
 	case len(flag) > maxFlagBytes:
-		return fmt.Sprintf("a flag of %d characters, in the field `allow` of what --json prints", len(flag))
+		return fmt.Sprintf("to allow it: a flag of %d characters, in the field `allow` of what --json prints", len(flag))
 	case !shellword.IsPOSIX(flag):
-		return terminal.Line(flag) + " (for bash or zsh)"
+		return "to allow it: " + terminal.Line(flag) + " (for bash or zsh)"
 	}
-	return terminal.Line(flag)
+	return "to allow it: " + terminal.Line(flag)
 }
 
 // Approve implements dispatch.Approver.
@@ -81,7 +75,8 @@ func (u *denyAll) takeDenied() []deniedCall {
 // the other end of standard input. Nothing but lines may read standard input.
 func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 	if a.flags.ask {
-		return newProgramAsker(a, lines)
+		a.denyAll.by = "the end of standard input"
+		return &programAsker{a: a, lines: lines}
 	}
 	if a.unattended {
 		a.denyAll.by = "nobody is asked with auto"
@@ -121,10 +116,7 @@ func (a *app) asksOn(lines *terminal.Lines, out io.Writer, tty *os.File, color b
 	return &prompt.Terminal{
 		Lines: lines, Out: out, Color: color, Screen: &a.screen, Interrupt: errInterrupted,
 		Size: func() (columns, rows int) {
-			columns, rows, err := term.GetSize(int(tty.Fd()))
-			if err != nil {
-				return 0, 0
-			}
+			columns, rows, _ = term.GetSize(int(tty.Fd())) // 0 after an error
 			return columns, rows
 		},
 	}

@@ -25,13 +25,7 @@ type programAsker struct {
 	lines *terminal.Lines     // standard input
 
 	mu     sync.Mutex
-	newest chan struct{} // closed when no question waits any more
-}
-
-func newProgramAsker(a *app, lines *terminal.Lines) *programAsker {
-	p := &programAsker{a: a, lines: lines, newest: make(chan struct{})}
-	close(p.newest)
-	return p
+	newest chan struct{} // closed when no question waits any more; nil: there was none
 }
 
 // addAskFlag adds --ask.
@@ -59,15 +53,11 @@ func (p *programAsker) Approve(ctx context.Context, q policy.Question) func() (p
 	before, done := p.newest, make(chan struct{})
 	p.newest = done
 	return func() (policy.Answer, error) {
-		defer func() {
-			go func() {
-				<-before
-				close(done)
-			}()
-		}()
-		select {
-		case <-before:
-		case <-ctx.Done():
+		defer close(done)
+		if before != nil {
+			<-before // that question ends with its own context, at the latest
+		}
+		if ctx.Err() != nil {
 			return policy.Answer{}, context.Cause(ctx)
 		}
 		shown := p.shown(q)
@@ -77,9 +67,7 @@ func (p *programAsker) Approve(ctx context.Context, q policy.Question) func() (p
 		case ctx.Err() != nil:
 			return policy.Answer{}, context.Cause(ctx)
 		case err != nil:
-			answer, err := p.a.denyAll.Approve(ctx, q)()
-			answer.By = "the end of standard input"
-			return answer, err
+			return p.a.denyAll.Approve(ctx, q)()
 		}
 		return answerTo(ctx, q, shown, line), nil
 	}

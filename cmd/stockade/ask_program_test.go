@@ -26,7 +26,7 @@ func programAsked(t *testing.T) (*programAsker, *os.File, chan session.Question)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = out.Close() })
-	p := newProgramAsker(&app{redactor: new(redact.Redactor)}, terminal.NewLines(in))
+	p := &programAsker{a: &app{redactor: new(redact.Redactor)}, lines: terminal.NewLines(in)}
 	shown := make(chan session.Question, 10)
 	p.emit = func(d session.Draft) {
 		var q session.Question

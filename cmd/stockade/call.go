@@ -207,13 +207,12 @@ func typedValue(entry *tool.Entry, name, value string) json.RawMessage {
 // showResult prints a result, and returns the error with which the program ends; nil: success.
 func (a *app) showResult(req request, r tool.Result) error {
 	var end error
-	aside := ""
+	out := transcript.ResultOf(r.Output)
+	aside := out.Hint
 	if r.Err != nil {
 		end = a.resultError(req, r)
-	} else if hint, code := transcript.HintAndExitCode(r.Output); code != 0 {
-		end, aside = &exitErr{code: exitToolFailed}, fmt.Sprintf("the command ended with exit code %d", code)
-	} else {
-		aside = hint
+	} else if out.ExitCode != 0 {
+		end, aside = &exitErr{code: exitToolFailed}, fmt.Sprintf("the command ended with exit code %d", out.ExitCode)
 	}
 	if a.flags.json {
 		if r.Err != nil {
@@ -238,7 +237,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 		a.printNotes(r.Note)
 		return end
 	}
-	text := strings.TrimRight(transcript.OutputText(r.Output), "\n")
+	text := strings.TrimRight(out.Text, "\n")
 	switch {
 	case a.s.outTTY:
 		text = terminal.Visible(text)
@@ -248,7 +247,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 	if _, err := fmt.Fprintln(a.s.out, text); err != nil {
 		return err
 	}
-	if text := strings.TrimRight(transcript.StderrText(r.Output), "\n"); text != "" {
+	if text := strings.TrimRight(out.Stderr, "\n"); text != "" {
 		fmt.Fprintln(a.s.err, terminal.Visible(text))
 	}
 	if aside != "" {

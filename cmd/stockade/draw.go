@@ -95,23 +95,19 @@ func (t *conversation) editorOptions() editor.Options {
 	o := editor.Options{History: t.a.Dirs.PromptHistory(), Color: t.a.s.color, Redact: t.a.redactor.Text}
 	for _, c := range append(slices.Clone(chatCommands), chatCommand{name: "/help", help: "show the commands"}) {
 		command := editor.Command{Name: c.name, Args: c.args, What: c.help}
-		if c.name == "/tool" && c.args != "" {
-			command.Arg = editor.Tools
-		}
-		if c.name == "/model" && c.args != "" {
-			command.Arg = editor.Profiles
+		if c.args != "" {
+			command.Arg = map[string]editor.Kind{"/tool": editor.Tools, "/model": editor.Profiles}[c.name]
 		}
 		o.Commands = append(o.Commands, command)
 	}
-	o.Complete = func(kind editor.Kind, prefix string) []string {
-		if kind == editor.Tools {
-			var names []string
+	o.Complete = func(kind editor.Kind, prefix string) (names []string) {
+		switch kind {
+		case editor.Tools:
 			for _, d := range t.a.session.Load().Tools.Definitions() {
 				names = append(names, d.Name)
 			}
 			return names
-		}
-		if kind == editor.Profiles {
+		case editor.Profiles:
 			return t.a.Config.ProfileNames()
 		}
 		return editor.Files(t.a.Workspace, prefix)

@@ -3,6 +3,7 @@ package main
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,56 +16,41 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
-// helpPages holds the topics of the help, and the pages of the built-in tools. They are pages
-// of the repository and texts of `stockade help`: Markdown that is readable without rendering.
+// helpPages holds pages of the repository, which are texts of `stockade help`, too: Markdown that
+// is readable without rendering.
 //
 //go:embed help/*.md help/tools/*.md
 var helpPages embed.FS
 
-// topic is a page of the help. The first line of its file is "# NAME: SHORT".
-type topic struct{ name, short, file string }
+// topic is a page of the help. The first line of page is "# NAME: SHORT".
+type topic struct{ name, short, page string }
 
 // linkTargets matches the lines with the targets of links at the end of a page.
 var linkTargets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\[.*\]: .*\n`) })
 
 // text returns the page in the form for a terminal.
 func (t topic) text() string {
-	page, err := helpPages.ReadFile(t.file)
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	return strings.TrimSpace(linkTargets().ReplaceAllString(string(page), "")) + "\n"
+	return strings.TrimSpace(linkTargets().ReplaceAllString(t.page, "")) + "\n"
 }
 
-// topics returns the topics of the help, sorted by name.
-func topics() []topic { return pagesIn("help") }
+// The directories of the topics, and of the pages of the built-in tools, which are generated from
+// their manifests.
+const (
+	topics    = "help"
+	toolPages = "help/tools"
+)
 
-// toolPages returns the pages of the built-in tools, which are generated from their manifests.
-func toolPages() []topic { return pagesIn("help/tools") }
-
-// maxTitle is the number of bytes that are read of a page for its first line: all topics are
-// read whenever the command help is created.
-const maxTitle = 160
-
+// pagesIn returns the pages of a directory, sorted by name.
 func pagesIn(dir string) (out []topic) {
-	files, err := helpPages.ReadDir(dir)
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	for _, f := range files {
-		if f.IsDir() {
-			continue
-		}
-		t := topic{file: dir + "/" + f.Name()}
-		page, err := helpPages.Open(t.file)
+	files, _ := fs.Glob(helpPages, dir+"/*.md")
+	for _, file := range files {
+		page, err := helpPages.ReadFile(file)
 		if err != nil {
-			panic(err)
+			panic(err) // it is embedded
 		}
-		var head [maxTitle]byte
-		n, _ := page.Read(head[:])
-		title, _, _ := strings.Cut(strings.TrimPrefix(string(head[:n]), "# "), "\n")
-		t.name, t.short, _ = strings.Cut(title, ": ")
-		out = append(out, t)
+		title, _, _ := strings.Cut(strings.TrimPrefix(string(page), "# "), "\n")
+		name, short, _ := strings.Cut(title, ": ")
+		out = append(out, topic{name, short, string(page)})
 	}
 	return out
 }
@@ -72,7 +58,7 @@ func pagesIn(dir string) (out []topic) {
 // newHelpCmd returns the command help, with a subcommand for each topic. If a topic and a
 // command have the same name, help shows the topic: the command has --help.
 func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
-	pages := topics()
+	pages := pagesIn(topics)
 	help := &cobra.Command{
 		Use: "help [TOPIC | COMMAND]", Short: "Show a topic, or the help of a command",
 		Example: "  stockade help\n  stockade help policy\n  stockade help session list",
@@ -169,7 +155,7 @@ func noTopicError(help, root *cobra.Command, words []string) error {
 	}
 	word = strings.ReplaceAll(word, "-", "_")
 	var tools []string
-	for _, t := range toolPages() {
+	for _, t := range pagesIn(toolPages) {
 		tools = append(tools, t.name)
 	}
 	near := append(help.SuggestionsFor(words[0]), root.SuggestionsFor(words[0])...)
@@ -191,7 +177,7 @@ func findToolPage(words []string) (t topic, ok bool) {
 	if len(words) == 2 && isToolWord(words[0]) {
 		words = words[1:]
 	}
-	pages := toolPages()
+	pages := pagesIn(toolPages)
 	i := slices.IndexFunc(pages, func(t topic) bool { return len(words) == 1 && t.name == words[0] })
 	if i < 0 {
 		return topic{}, false

@@ -36,7 +36,7 @@ func TestTopicsReadWellAsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := regexp.MustCompile(`\]\(|^\|`) // of Markdown that has to be rendered
-	for _, p := range topics() {
+	for _, p := range pagesIn(topics) {
 		page, err := helpPages.ReadFile("help/" + p.name + ".md")
 		if err != nil || p.short == "" {
 			t.Errorf("a page begins with %q, and not with its name and what it is about: %v", "# "+p.name, err)

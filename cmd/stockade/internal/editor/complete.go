@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -152,25 +153,16 @@ func (e *Editor) complete(tab bool) tea.Cmd {
 	l.seq++
 	e.filterNames()
 	seq, ask := l.seq, e.opts.Complete
+	untypeable := func(r rune) bool { return r == '"' || unicode.IsControl(r) }
 	return func() tea.Msg {
 		var names []string
 		for _, name := range ask(w.kind, w.text) {
-			if typeable(name) && len(names) < maxCandidates {
+			if name != "" && len(name) <= maxNameBytes && !strings.ContainsFunc(name, untypeable) && len(names) < maxCandidates {
 				names = append(names, name)
 			}
 		}
 		return namesFound{seq, names}
 	}
-}
-
-// receiveNames stores the names of the last request. It drops names of earlier requests.
-func (e *Editor) receiveNames(f namesFound) {
-	l := &e.list
-	if f.seq != l.seq || l.requested == "" {
-		return
-	}
-	l.all = f.names
-	e.filterNames()
 }
 
 func (e *Editor) filterNames() {

@@ -39,10 +39,9 @@ const (
 type Options struct {
 	History  string // path of the history file; empty: the history is kept in memory only
 	Commands []Command
-	// Complete returns the names of a kind that could follow prefix. For paths it returns
-	// names in or below the directory at the beginning of prefix. Several goroutines may call
-	// it. The editor calls it for the first character of a name, and again when the directory
-	// changes.
+	// Complete returns the names of a kind that could follow prefix; for paths, names in or below
+	// the directory at its beginning. Several goroutines may call it. The editor calls it for the
+	// first character of a name, and again when the directory changes.
 	Complete func(kind Kind, prefix string) []string
 	Color    bool
 	Hint     string // text in the empty line; empty: "ask, or /help"
@@ -147,7 +146,10 @@ func (e *Editor) Update(msg tea.Msg) (cmd tea.Cmd, submitted string, ok bool) {
 		e.notice = ""
 		e.paste(msg.Content)
 	case namesFound:
-		e.receiveNames(msg)
+		if e.list.requested != "" && msg.seq == e.list.seq { // the last request
+			e.list.all = msg.names
+			e.filterNames()
+		}
 	case tea.KeyPressMsg:
 		e.notice = ""
 		return e.key(msg)
@@ -192,7 +194,9 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 			return nil, submitted, ok
 		}
 	case "shift+enter", "alt+enter", "ctrl+enter", "ctrl+j":
-		e.insert("\n")
+		if e.hasRoom(1) {
+			e.replace(e.at, e.at, e.pieces("\n"))
+		}
 	case "tab":
 		return e.complete(true), "", false
 	case "left", "ctrl+b":
@@ -224,7 +228,7 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 		e.replace(e.at, min(e.at+1, len(e.text)), nil)
 		return e.complete(false), "", false
 	case "ctrl+w":
-		e.kill(e.wordLeft(e.at, notBlank), e.at, before)
+		e.kill(e.wordLeft(e.at, func(p piece) bool { return !p.blank() }), e.at, before)
 	case "alt+backspace", "ctrl+backspace":
 		e.kill(e.wordLeft(e.at, piece.isWord), e.at, before)
 	case "alt+d", "alt+delete", "ctrl+delete":
@@ -245,11 +249,16 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 		}
 		e.kill(e.at, to, before)
 	case "ctrl+y":
-		e.yank()
+		if e.hasRoom(len(join(e.killed))) {
+			e.replace(e.at, e.at, e.killed)
+		}
 	case "ctrl+_", "ctrl+/", "ctrl+shift+-":
-		e.undoStep()
+		if n := len(e.undo); n > 0 {
+			e.text, e.at, e.undo, e.rows = e.undo[n-1].text, e.undo[n-1].at, e.undo[:n-1], nil
+		}
+		e.recall.on = false
 	case "ctrl+r":
-		e.startSearch()
+		e.search = search{on: true, at: len(e.history.all()), draft: state{e.text, e.at}}
 	default:
 		if k.Text == "" {
 			return nil, "", false
@@ -296,13 +305,6 @@ func (e *Editor) pushUndo() {
 	}
 }
 
-func (e *Editor) undoStep() {
-	if n := len(e.undo); n > 0 {
-		e.text, e.at, e.undo, e.rows = e.undo[n-1].text, e.undo[n-1].at, e.undo[:n-1], nil
-	}
-	e.recall.on = false
-}
-
 // insertTyped inserts typed text. Consecutive characters are one step of undo.
 func (e *Editor) insertTyped(text string, before action) {
 	text = strings.ToValidUTF8(text, "�")
@@ -320,12 +322,6 @@ func (e *Editor) insertTyped(text string, before action) {
 		text = e.text[from].text + text
 	}
 	e.splice(from, e.at, e.pieces(text))
-}
-
-func (e *Editor) insert(text string) {
-	if e.hasRoom(len(text)) {
-		e.replace(e.at, e.at, e.pieces(text))
-	}
 }
 
 // hasRoom reports whether more further bytes fit into the prompt. If not, it shows a notice.
@@ -400,12 +396,6 @@ func (e *Editor) kill(from, to int, before action) {
 	}
 	e.replace(from, to, nil)
 	e.lastAction = killing
-}
-
-func (e *Editor) yank() {
-	if e.hasRoom(len(join(e.killed))) {
-		e.replace(e.at, e.at, e.killed)
-	}
 }
 
 // submit returns the prompt, adds it to the history and empties the editor.

@@ -53,17 +53,13 @@ func (h *history) read() []string {
 		return nil
 	}
 	var entries []string
-	for len(data) > 0 && len(entries) < maxEntries {
-		data = bytes.TrimSuffix(data, []byte{'\n'})
-		line := data[bytes.LastIndexByte(data, '\n')+1:]
-		data = data[:len(data)-len(line)]
+	for line := range bytes.Lines(data) {
 		var entry string
 		if len(line) <= maxEntryBytes && json.Unmarshal(line, &entry) == nil && entry != "" {
 			entries = append(entries, entry)
 		}
 	}
-	slices.Reverse(entries)
-	return entries
+	return entries[max(len(entries)-maxEntries, 0):]
 }
 
 // tail reads the last maxHistoryBytes of a file, from the beginning of a line.
@@ -102,42 +98,37 @@ func (h *history) add(prompt string) error {
 	if err != nil || len(line) >= maxEntryBytes {
 		return err
 	}
-	size, err := h.append(append(line, '\n'))
-	if err == nil && size > maxHistoryBytes {
-		err = h.shorten()
-	}
-	if err != nil {
+	if err := h.append(append(line, '\n')); err != nil {
 		return fmt.Errorf("keep the history: %w", err)
 	}
 	return nil
 }
 
-// lockTimeout limits the wait for another chat that shortens the file, which takes some
-// milliseconds. After it, the prompt is not written to the file.
+// lockTimeout limits the wait for other chats, which takes some milliseconds. After it, the
+// prompt is not written to the file.
 const lockTimeout = 10 * time.Second
 
-// append appends one line to the file, and returns the size of the file before. Several chats
-// can append at once, because each line is one write; a lock keeps them from writing to a file
-// that is being replaced.
-func (h *history) append(line []byte) (size int64, _ error) {
+// append appends one line to the file, and shortens a file that has become too large. A lock keeps
+// other chats from writing to a file that is being replaced.
+func (h *history) append(line []byte) error {
 	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
-		return 0, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
 	lock := flock.New(h.path+".lock", flock.SetPermissions(0o600))
-	if _, err := lock.TryRLockContext(ctx, 5*time.Millisecond); err != nil {
-		return 0, err
+	if _, err := lock.TryLockContext(ctx, 5*time.Millisecond); err != nil {
+		return err
 	}
 	defer func() { _ = lock.Unlock() }()
 	f, err := open(h.path, os.O_RDWR|os.O_APPEND|os.O_CREATE)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if last := make([]byte, 1); st.Size() > 0 {
 		// A crash or a full disk may have left half a line.
@@ -145,19 +136,16 @@ func (h *history) append(line []byte) (size int64, _ error) {
 			line = append([]byte{'\n'}, line...)
 		}
 	}
-	if _, err := f.Write(line); err != nil {
-		return 0, err
+	if _, err := f.Write(line); err != nil || st.Size() <= maxHistoryBytes {
+		return err
 	}
-	return st.Size(), nil
+	_ = f.Close() // some systems replace no open file
+	return h.shorten()
 }
 
-// shorten keeps only the newest prompts in the file, in at most half of maxHistoryBytes.
+// shorten keeps only the newest prompts in the file, in at most half of maxHistoryBytes. The
+// caller holds the lock.
 func (h *history) shorten() error {
-	lock := flock.New(h.path+".lock", flock.SetPermissions(0o600))
-	if ok, err := lock.TryLock(); err != nil || !ok {
-		return err // the next prompt tries again
-	}
-	defer func() { _ = lock.Unlock() }()
 	var lines [][]byte
 	size := 0
 	for _, entry := range slices.Backward(h.read()) {

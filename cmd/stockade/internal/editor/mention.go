@@ -18,8 +18,3 @@ func quoteMention(path string) string {
 	}
 	return path
 }
-
-// typeable reports whether a person can type the name into a prompt.
-func typeable(name string) bool {
-	return name != "" && len(name) <= maxNameBytes && !strings.Contains(name, `"`) && !strings.ContainsFunc(name, unicode.IsControl)
-}

@@ -54,10 +54,6 @@ type search struct {
 	draft state
 }
 
-func (e *Editor) startSearch() {
-	e.search = search{on: true, at: len(e.history.all()), draft: state{e.text, e.at}}
-}
-
 // searchKey handles a key while a search is open. It returns false if the key ends the search;
 // the caller then handles the key, with the found prompt as the text.
 func (e *Editor) searchKey(name, text string) bool {

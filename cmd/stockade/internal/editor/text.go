@@ -172,8 +172,6 @@ func (e *Editor) wordRight(at int, is func(piece) bool) int {
 	return at
 }
 
-func notBlank(p piece) bool { return !p.blank() }
-
 func countHidden(text string) (n int) {
 	for _, r := range text {
 		if (r < ' ' || r > '~') && visible.IsHidden(r) {

@@ -81,7 +81,9 @@ func counts(t *diff.Text) string {
 // rowsOfLines returns lines as rows behind bars, with line numbers of digits columns. Without
 // context, unchanged lines are left out.
 func rowsOfLines(lines []line, digits, width int, context bool) (rows []row) {
-	tabs := tabIndented(lines)
+	// Lines that are indented with tabs only are shown with blanks, which nobody can mistake for
+	// blanks of the file.
+	tabs := !slices.ContainsFunc(lines, func(l line) bool { return strings.HasPrefix(strings.TrimLeft(l.Text, "\t"), " ") })
 	for _, l := range lines {
 		if l.far || l.Op == ' ' && !context {
 			continue
@@ -113,12 +115,6 @@ func digits(t *diff.Text) int {
 	}
 	last := t.Hunks[len(t.Hunks)-1]
 	return len(strconv.Itoa(max(last.OldEnd, last.NewEnd)))
-}
-
-// tabIndented reports whether lines are indented with tabs only. Then tabs can be shown
-// as blanks without being mistaken for blanks of the file.
-func tabIndented(lines []line) bool {
-	return !slices.ContainsFunc(lines, func(l line) bool { return strings.HasPrefix(strings.TrimLeft(l.Text, "\t"), " ") })
 }
 
 // shownDiffs returns the differences that a question shows at first, by the index of their
@@ -171,10 +167,9 @@ func (i changeItem) group() int {
 	return 1
 }
 
-// singleChange returns the line about a change, and the numbers of added and removed lines, if
-// the call made only this change. Both are empty if there are more, or if the line must not
-// stand in a row of ours, because a name contains a blank, a quotation mark or a character
-// beyond ASCII.
+// singleChange returns the line about the only change of a call, and the numbers of added and
+// removed lines. Both are empty if there are more changes, or if a name is not plain, so that the
+// line must not stand in a row of ours.
 func (q Question) singleChange() (text, lineCounts string) {
 	if q.Changes == nil || len(q.Changes.Changes) != 1 {
 		return "", ""
@@ -182,14 +177,9 @@ func (q Question) singleChange() (text, lineCounts string) {
 	all := slices.DeleteFunc(q.Changes.SummaryLines(2), func(t diff.SummaryLine) bool { return t.NotShown }) // lines in red are shown below
 	c := q.Changes.Changes[0]
 	plain := func(path string) bool { return path == "" || isPlainWord(path) }
-	if len(all) != 1 || !all[0].IsSingle() || !plain(c.Path) || !plain(c.From) || showsOtherName(c) {
+	hasOtherName := func(v *tool.Version) bool { return v != nil && (v.Target != "" || v.HardLink != "") } // which is shown, too
+	if len(all) != 1 || !all[0].IsSingle() || !plain(c.Path) || !plain(c.From) || hasOtherName(c.Before) || hasOtherName(c.After) {
 		return "", ""
 	}
 	return all[0].Words, counts(q.diffs[0])
-}
-
-// showsOtherName reports whether a change is shown together with the name of another file: the
-// target of a link, or another hard link.
-func showsOtherName(c tool.Change) bool {
-	return slices.ContainsFunc([]*tool.Version{c.Before, c.After}, func(v *tool.Version) bool { return v != nil && (v.Target != "" || v.HardLink != "") })
 }

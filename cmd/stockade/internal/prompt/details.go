@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/secret"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // details returns rows with everything about a question that its first rows do not show.
@@ -36,7 +36,8 @@ func details(v View, q Question) []string {
 		p.titled("for good", "network.allow of agent.toml opens a host")
 	}
 	for _, s := range q.Secrets {
-		p.titled("secret", secretText(s))
+		p.titled("secret", fmt.Sprintf("%s, as a placeholder; the value goes to %s, in %s", s.Name,
+			cmp.Or(strings.Join(s.Hosts, ", "), "the hosts that it is bound to"), cmp.Or(s.Header, "the header that it is bound to, or "+secret.DefaultHeader)))
 	}
 	p.titled("has written", q.Output)
 	var changed []string
@@ -62,27 +63,11 @@ func details(v View, q Question) []string {
 		keys += "  [j] arguments"
 	}
 	p.own("", "  ", keys)
-	if slices.ContainsFunc(prompt.moreChoices, func(c Choice) bool { return isPermanent(c.scope) }) {
+	permanent := []policy.Scope{policy.ScopeProject, policy.ScopeAlways, policy.ScopeKeepBelow}
+	if slices.ContainsFunc(prompt.moreChoices, func(c Choice) bool { return slices.Contains(permanent, c.scope) }) {
 		p.own("", "  ", "`stockade policy revoke` removes kept answers")
 	}
 	p.warnings(q)
 	p.findings()
 	return p.out
-}
-
-// isPermanent reports whether an answer of this scope outlasts the program.
-func isPermanent(s policy.Scope) bool {
-	return s == policy.ScopeProject || s == policy.ScopeAlways || s == policy.ScopeKeepBelow
-}
-
-// secretText names a secret, the header that carries its value, and the hosts that receive it.
-func secretText(s tool.Secret) string {
-	header, hosts := s.Header, strings.Join(s.Hosts, ", ")
-	if header == "" {
-		header = "the header that it is bound to, or " + secret.DefaultHeader
-	}
-	if hosts == "" {
-		hosts = "the hosts that it is bound to"
-	}
-	return fmt.Sprintf("%s, as a placeholder; the value goes to %s, in %s", s.Name, hosts, header)
 }

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -26,19 +27,8 @@ type View struct {
 	Color         bool
 }
 
-func (v View) width() int {
-	if v.Width <= 0 {
-		return 80
-	}
-	return v.Width
-}
-
-func (v View) height() int {
-	if v.Height <= 0 {
-		return 24
-	}
-	return v.Height
-}
+func (v View) width() int  { return cmp.Or(v.Width, 80) }
+func (v View) height() int { return cmp.Or(v.Height, 24) }
 
 func (v View) style(style, text string) string { return terminal.Style(v.Color, style, text) }
 
@@ -193,31 +183,39 @@ const (
 // lowView is the number of rows of a view below which the keys take as few rows as possible.
 const lowView = 20
 
+// thisSession ends the label of a choice that holds for the session. Several such choices stand
+// together.
+const thisSession = ", this session"
+
 func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
-	words := make([]string, 0, len(choices)+2)
+	var words, forSession []string
 	for i, digit := range numbersOf(choices) {
-		words = append(words, strings.TrimRight("["+string(choices[i].Letter)+"]"+digit+" "+choices[i].Label, " "))
+		word := strings.TrimRight("["+string(choices[i].Letter)+"]"+digit+" "+choices[i].Label, " ")
+		if strings.HasSuffix(word, thisSession) {
+			forSession = append(forSession, strings.TrimSuffix(word, thisSession))
+		}
+		words = append(words, word)
 	}
+	known := []string{" yes", " no"} // one letter is enough for keys that everybody knows
 	for _, c := range p.sideChoices {
 		words = append(words, "["+string(c.Letter)+"] "+c.Label)
+		if v.height() < lowView { // "?" explains them
+			known = append(known, " "+c.Label)
+		}
+	}
+	if len(forSession) > 1 {
+		words = slices.DeleteFunc(words, func(word string) bool { return strings.HasSuffix(word, thisSession) })
+		words = append(words, "this session: "+strings.Join(forSession, "  "))
 	}
 	if folded && p.fullText != nil {
 		words = append(words, "["+string(keyFullText)+"] all of it")
 	}
 	words = append(words, "["+string(keyDetails)+"]")
 	const typed = " x" // leaves room for the answer
-	tooWide := func() bool { return len("  "+p.question+"  "+strings.Join(words, "  ")+typed) >= v.width() }
-	if tooWide() && v.height() < lowView { // "?" explains them
-		for i, c := range p.sideChoices {
-			words[len(choices)+i] = "[" + string(c.Letter) + "]"
-		}
-	}
-	if tooWide() {
-		for i, word := range words { // one letter is enough for keys that everybody knows
-			if rest, short := strings.CutSuffix(word, " yes"); short {
-				words[i] = rest
-			} else if rest, short := strings.CutSuffix(word, " no"); short {
-				words[i] = rest
+	if len("  "+p.question+"  "+strings.Join(words, "  ")+typed) >= v.width() {
+		for i := range words {
+			for _, label := range known {
+				words[i] = strings.TrimSuffix(words[i], label)
 			}
 		}
 	}
@@ -249,20 +247,21 @@ func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 // is not a choice, because a key that is pressed by chance must not answer.
 func (p *Prompt) Answer(v View, typed string) (Choice, bool) {
 	typed = strings.ToLower(strings.TrimSpace(typed))
+	if typed == "yes" || typed == "no" {
+		typed = typed[:1]
+	}
 	choices, _ := p.offered(v)
-	numbers := numbersOf(choices)
-	for i, c := range choices {
-		if typed == string(c.Letter) || typed == numbers[i] && typed != "" || typed == map[rune]string{'y': "yes", 'n': "no"}[c.Letter] && typed != "" {
-			return c, true
-		}
+	all := slices.Concat(choices, p.sideChoices)
+	if p.opened {
+		all = append(all, p.moreChoices...)
 	}
-	if i := slices.IndexFunc(p.sideChoices, func(c Choice) bool { return typed == string(c.Letter) }); i >= 0 {
-		return p.sideChoices[i], true
-	}
-	if i := slices.IndexFunc(p.moreChoices, func(c Choice) bool { return typed == string(c.Letter) }); p.opened && i >= 0 {
-		return p.moreChoices[i], true
+	i := slices.IndexFunc(all, func(c Choice) bool { return typed == string(c.Letter) })
+	if i < 0 && typed != "" {
+		i = slices.Index(numbersOf(choices), typed)
 	}
 	switch {
+	case i >= 0:
+		return all[i], true
 	case typed == string(keyDetails),
 		typed == string(keyFullText) && p.fullText != nil,
 		typed == string(keyArguments) && p.arguments != nil:

@@ -58,7 +58,7 @@ func ForCall(q Question) *Prompt {
 	}
 	p.choices = append(p.choices, yes)
 	for _, s := range scopes {
-		if !slices.Contains(q.Scopes, s.scope) {
+		if !slices.Contains(q.Scopes, s.scope) || s.scope == policy.ScopeSession && q.Histories != nil { // "y" lasts for the session already
 			continue
 		}
 		covers := s.covers(q)
@@ -66,9 +66,6 @@ func ForCall(q Question) *Prompt {
 			covers = "commands like this"
 		}
 		c := Choice{Letter: s.letter, Label: covers + s.words, scope: s.scope, rule: s.as + ": " + covers}
-		if s.scope == policy.ScopeSession && q.Histories != nil {
-			continue // "y" lasts for the session already
-		}
 		if s.scope == policy.ScopeSession || q.Histories != nil {
 			p.choices = append(p.choices, c)
 		} else {
@@ -95,7 +92,7 @@ func ForCall(q Question) *Prompt {
 }
 
 // freeChoice is the answer [policy.ScopeFree].
-var freeChoice = Choice{Letter: 'w', Label: "all changes below this directory, this session", scope: policy.ScopeFree, rule: "for this session: all changes below this directory"}
+var freeChoice = Choice{Letter: 'w', Label: "all changes below ./" + thisSession, scope: policy.ScopeFree, rule: "for this session: all changes below this directory"}
 
 // Keys of the kinds of no.
 const (
@@ -114,10 +111,10 @@ var scopes = []struct {
 	covers func(q Question) string
 }{
 	{policy.ScopeTurn, 't', ", this turn", "for this turn", coverage},
-	{policy.ScopeSession, 's', ", this session", "for this session", coverage},
+	{policy.ScopeSession, 's', thisSession, "for this session", coverage},
 	{policy.ScopeProject, 'p', ", kept for this workspace", "in this workspace", coverage},
 	{policy.ScopeAlways, 'a', ", kept for all workspaces", "from now on", coverage},
-	{policy.ScopeBelow, 'b', ", this session", "for this session", coverageBelow},
+	{policy.ScopeBelow, 'b', thisSession, "for this session", coverageBelow},
 	{policy.ScopeKeepBelow, 'k', ", kept", "from now on", coverageBelow},
 }
 
@@ -265,12 +262,10 @@ func (p *rowBuilder) fit(room int) ([]string, bool) {
 	if len(p.out) <= room {
 		return p.out, p.folded
 	}
-	var note []row
-	middle := len(p.out) - room
-	for note = notes(p.v.width(), "%d rows are folded", middle); len(note)+len(p.out)-middle > room; middle++ {
-	}
-	head := max((room-len(note))/2, min(p.first, room-len(note)-2))
-	return slices.Concat(p.out[:head], p.v.rows(note), p.out[head+middle:]), true
+	note := func(rows int) []row { return notes(p.v.width(), "%d rows are folded", rows) }
+	left := max(room-len(note(len(p.out))), 0) // rows that stay
+	head := max(left/2, min(p.first, left-2))
+	return slices.Concat(p.out[:head], p.v.rows(note(len(p.out)-left)), p.out[len(p.out)-left+head:]), true
 }
 
 // own adds a text of ours, in as many rows as it needs, each with the indentation indent.
@@ -480,10 +475,9 @@ func (q Question) withDiffs() Question {
 // minLead is the least number of lines about changes that are shown if there are many changes.
 const minLead = 10
 
-// changes adds the changes in about maxRows rows: first changes that nobody may overlook,
-// which are never folded, then the others, each with its difference. If there are too few
-// rows, unchanged lines are left out first, and titles are folded last. With titled, a line of
-// ours stands above them.
+// changes adds the changes in about maxRows rows: first those that nobody may overlook, which are
+// never folded, then the others, each with its difference. Too few rows lose unchanged lines
+// first, and titles last. With titled, a line of ours stands above them.
 func (p *rowBuilder) changes(q Question, titled bool, maxRows int) {
 	var items []changeItem
 	for _, t := range q.Changes.SummaryLines(max(maxRows-2, minLead)) {

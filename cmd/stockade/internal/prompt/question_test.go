@@ -277,6 +277,21 @@ func TestAQuestionIsAFewRows(t *testing.T) {
 	}
 }
 
+// TestFoldedRowsAreCounted: however narrow it is, the note names the rows that are missing.
+func TestFoldedRowsAreCounted(t *testing.T) {
+	for width := 1; width <= 80; width++ {
+		b := rowBuilder{v: View{Width: width}, first: 3}
+		for range 30 {
+			b.out = append(b.out, "row")
+		}
+		rows, folded := b.fit(10)
+		left := strings.Count(strings.Join(rows, " "), "row ") // the last row has none behind it
+		if note := lines(b.v.rows(notes(width, "%d rows are folded", 30-left-1))); !folded || width > 20 && (len(rows) > 10 || !strings.Contains(lines(rows), note)) {
+			t.Errorf("in %d columns %d rows stay:\n%s", width, left+1, lines(rows))
+		}
+	}
+}
+
 // TestWhatKeysMean: a wider answer counts only after its rule was shown, and keys under a
 // resting hand are never a yes.
 func TestWhatKeysMean(t *testing.T) {
@@ -356,7 +371,7 @@ func TestWhatKeysMean(t *testing.T) {
 	}
 	other.Scopes = q.Scopes
 	p = forCalls([]Question{q, other})
-	if keys := p.Keys(View{Width: 200, Height: 60}); !strings.Contains(keys[0], "[e]2 one by one  [w] all changes below this directory, this session  [n]3 no to all") {
+	if keys := p.Keys(View{Width: 200, Height: 60}); !strings.Contains(keys[0], "[e]2 one by one  [w] all changes below ./, this session  [n]3 no to all") {
 		t.Errorf("the keys are %q", keys)
 	}
 	if c, ok := p.Answer(View{Height: 60}, "w"); !ok || c.Policy().Scope != policy.ScopeFree || p.Reply(c) != "  kept; allowed for this session: all changes below this directory" {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -87,6 +88,36 @@ func TestAReasonForANoOnALine(t *testing.T) {
 				t.Errorf("%s: %+v, and it shows\n%s", name, w, shown)
 			}
 		})
+	}
+}
+
+// TestKeysTakeTwoRows: with all answers of the first row but one to a whole step, and each key
+// keeps its digit.
+func TestKeysTakeTwoRows(t *testing.T) {
+	q := bash(created("a", "x"))
+	q.Call.Caller, q.CoversLikeCommands = tool.CallerAgent, true
+	q.Scopes = []policy.Scope{policy.ScopeOnce, policy.ScopeSession, policy.ScopeFree}
+	p := ForCall(q)
+	want := "  Keep these changes?  [y]1  [n]3  [r] no, because  [x] only its output\n" +
+		"    this session: [s]2 commands like this  [w] all changes below ./  [?]\n"
+	if keys := lines(p.Keys(View{})); keys != want {
+		t.Errorf("the keys are\n%s", keys)
+	}
+	for typed, scope := range map[string]policy.Scope{"1": policy.ScopeOnce, "2": policy.ScopeSession, "w": policy.ScopeFree, "3": ""} {
+		if c, ok := p.Answer(View{}, typed); !ok || c.Policy().Scope != scope {
+			t.Errorf("%s is %+v, %v", typed, c, ok)
+		}
+	}
+	for width := range 200 {
+		for _, row := range p.Keys(View{Width: width}) {
+			if width > 20 && terminal.Width(row) >= width {
+				t.Errorf("in %d columns a row is %q", width, row)
+			}
+		}
+	}
+	q.Tool, q.Command, q.CallsAfter = "file_write", "", 1
+	if keys := ForCall(q).Keys(View{}); len(keys) != 2 {
+		t.Errorf("with [q] the keys are\n%s", lines(keys))
 	}
 }
 

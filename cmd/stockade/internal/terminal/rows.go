@@ -30,7 +30,15 @@ func Rows(line string, columns int) []string {
 	var rows []string
 	start, used := 0, 0
 	for i := 0; i < len(line); {
-		end, width := cluster(line, i)
+		r, n := utf8.DecodeRuneInString(line[i:])
+		end, width := i+n, columnsOf(r)
+		for end < len(line) {
+			mark, n := utf8.DecodeRuneInString(line[end:])
+			if !isMark(mark) {
+				break
+			}
+			end, width = end+n, width+columnsOf(mark)
+		}
 		if used+width > columns && i > start {
 			rows, start, used = append(rows, line[start:i]), i, 0
 		}
@@ -67,21 +75,6 @@ func Width(row string) (columns int) {
 		columns += columnsOf(r)
 	}
 	return columns
-}
-
-// cluster returns the end of the character at index i with its marks, and the number of
-// columns that both may take.
-func cluster(line string, i int) (end, width int) {
-	r, n := utf8.DecodeRuneInString(line[i:])
-	end, width = i+n, columnsOf(r)
-	for end < len(line) {
-		r, n := utf8.DecodeRuneInString(line[end:])
-		if !isMark(r) {
-			break
-		}
-		end, width = end+n, width+columnsOf(r)
-	}
-	return end, width
 }
 
 func columnsOf(r rune) int {

@@ -14,7 +14,8 @@ import (
 )
 
 // mainArgs returns the most important arguments of a call in one visible line.
-func mainArgs(name string, arguments json.RawMessage) string {
+func mainArgs(f llm.FunctionData) string {
+	name, arguments := f.Name, json.RawMessage(f.Arguments)
 	var a struct {
 		Path, Pattern, Command, Content *string
 		Patch, Operation, URL, Query    *string
@@ -80,8 +81,6 @@ func mainArgs(name string, arguments json.RawMessage) string {
 			return patchedFiles(*a.Patch)
 		case name == "filesystem" && a.Path != nil && a.Operation != nil:
 			return inline(*a.Operation) + " " + inline(*a.Path)
-		case name == "file_write" && a.Path != nil && a.Content != nil:
-			return inline(*a.Path)
 		case (name == "grep" || name == "glob") && a.Pattern != nil:
 			out := quotedWord(*a.Pattern)
 			if a.Filter != "" {
@@ -91,17 +90,17 @@ func mainArgs(name string, arguments json.RawMessage) string {
 				out += " in " + inline(*a.Path)
 			}
 			return out
-		case name == "ls" && a.Path != nil:
+		case (name == "ls" || name == "file_write") && a.Path != nil:
 			return inline(*a.Path)
 		}
 	}
 	return otherArgs(arguments)
 }
 
-// isFileRead reports whether a call returns a file's content, which a person need not see.
-func isFileRead(name string, arguments json.RawMessage) bool {
+// readsFile reports whether the call returns a file's content, which a person need not see.
+func (c *call) readsFile() bool {
 	var a struct{ Operation string }
-	return name == "file_read" || name == "filesystem" && json.Unmarshal(arguments, &a) == nil && a.Operation == "read"
+	return c.name == "file_read" || c.name == "filesystem" && json.Unmarshal([]byte(c.function.Arguments), &a) == nil && a.Operation == "read"
 }
 
 func patchedFiles(text string) string {

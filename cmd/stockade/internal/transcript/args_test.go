@@ -1,9 +1,10 @@
 package transcript
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/stockade-dev/stockade/host/llm"
 )
 
 func TestArgumentsAreWhatAPersonWouldSay(t *testing.T) {
@@ -24,7 +25,7 @@ func TestArgumentsAreWhatAPersonWouldSay(t *testing.T) {
 		{"apply_patch", `{"patch":"` + many + `"}`, "x, x, x, x, x, and 2 more"},
 		{"apply_patch", `{"patch":"no patch"}`, `"no patch"`},
 	} {
-		if got := mainArgs(tt.tool, json.RawMessage(tt.args)); got != tt.want {
+		if got := mainArgs(llm.FunctionData{Name: tt.tool, Arguments: tt.args}); got != tt.want {
 			t.Errorf("%s %s: got %q, want %q", tt.tool, tt.args, got, tt.want)
 		}
 	}

@@ -34,17 +34,17 @@ const (
 
 // call is a call whose result is not shown yet.
 type call struct {
-	id     string
-	step   int
-	number int // number of the call in the session, from 1; 0: the session does not have this call
-	name   string
-	args   string // main arguments in one visible line
-	task   string // progress of the list of tasks, if the call changed it
+	id       string
+	step     int
+	number   int // number of the call in the session, from 1; 0: the session does not have this call
+	function llm.FunctionData
+	name     string // visible name of the function
+	args     string // main arguments in one visible line
+	task     string // progress of the list of tasks, if the call changed it
 
 	rowShown    bool // the row of the call is shown already, without the outcome
 	state       string
 	since       time.Time // time of the first state or intent of the call; zero: it waits
-	readsFile   bool      // the call returns the content of a file
 	exec        bool      // the call may start processes
 	staged      bool      // a decision about the changes follows the run
 	decision    *session.Decision
@@ -57,6 +57,7 @@ type call struct {
 	done    bool
 	deleted bool // the result cannot be read, usually because it was deleted
 	result  Envelope
+	fields  Result // decoded from result
 	wrote   string // text that the tool wrote, before it was changed for the model, see [llm.ResultData]
 }
 
@@ -93,38 +94,44 @@ func EnvelopeOf(m llm.Message) (data llm.ResultData, env Envelope, ok bool) {
 	return data, env, ok
 }
 
-// OutputText returns the part of a result that a person reads: its field output, or all of it.
-func OutputText(result json.RawMessage) string {
-	var fields struct {
-		Output *string `json:"output"`
-	}
-	if json.Unmarshal(result, &fields) == nil && fields.Output != nil {
-		return *fields.Output
-	}
-	return string(result)
+// Result holds the fields of a tool's result that a person sees. A result in another form leaves
+// them zero.
+type Result struct {
+	Text     string `json:"-"` // the output, or else all of the result
+	Output   any
+	Stderr   string // standard error of a command; empty if the tool does not report it separately
+	ExitCode int    `json:"exit_code"`
+	Hint     string
+
+	URL, Note        string
+	Status           int
+	Lines            int
+	Next             int `json:"next_offset"`
+	Completed, Total int
 }
 
-// StderrText returns the standard error of a command; empty if the tool does not report
-// it separately.
-func StderrText(result json.RawMessage) string {
-	var fields struct {
-		Stderr string `json:"stderr"`
+// ResultOf decodes a result.
+func ResultOf(result json.RawMessage) (r Result) {
+	_ = json.Unmarshal(result, &r) // see Result
+	var ok bool
+	if r.Text, ok = r.Output.(string); !ok {
+		r.Text = string(result)
 	}
-	_ = json.Unmarshal(result, &fields) // other results have no standard error
-	return fields.Stderr
+	return r
 }
 
-// HintAndExitCode returns the hint in a result, and the exit code of a command. hint is empty if
-// the result has no hint, and exitCode is 0 if it has no exit code.
-func HintAndExitCode(result json.RawMessage) (hint string, exitCode int) {
-	var fields struct {
-		Hint     string `json:"hint"`
-		ExitCode int    `json:"exit_code"`
+// newCall returns the call of a tool_call event, with its number in the session.
+func newCall(e session.Event, number int) *call {
+	c := &call{id: e.Call, step: e.Step, number: number, name: "(deleted)"}
+	var data llm.CallData
+	switch m, ok := e.Message(); {
+	case !ok:
+	case json.Unmarshal(m.Data, &data) != nil:
+		c.name, c.args = "(unknown)", inline(m.Content)
+	default:
+		c.name, c.args, c.function = humanize.ToolName(data.Function.Name), mainArgs(data.Function), data.Function
 	}
-	if json.Unmarshal(result, &fields) != nil {
-		return "", 0
-	}
-	return fields.Hint, fields.ExitCode
+	return c
 }
 
 // call handles an event of a call, and adds the rows that can be shown now to out.
@@ -134,19 +141,8 @@ func (t *Transcript) call(e session.Event, out *parts) {
 			out.rows(t.closeCalls())
 		}
 		t.number++
-		c := &call{id: e.Call, step: e.Step, number: t.number, name: "(deleted)"}
-		if m, ok := e.Message(); ok {
-			var data llm.CallData
-			if json.Unmarshal(m.Data, &data) == nil {
-				arguments := json.RawMessage(data.Function.Arguments)
-				c.name, c.args = humanize.ToolName(data.Function.Name), mainArgs(data.Function.Name, arguments)
-				c.readsFile = isFileRead(data.Function.Name, arguments)
-			} else {
-				c.name, c.args = "(unknown)", inline(m.Content)
-			}
-		}
-		t.waitingSince = time.Time{}
-		t.openCalls = append(t.openCalls, c)
+		t.wait.since = time.Time{}
+		t.openCalls = append(t.openCalls, newCall(e, t.number))
 		return
 	}
 	i := slices.IndexFunc(t.openCalls, func(c *call) bool { return c.id == e.Call })
@@ -170,7 +166,7 @@ func (t *Transcript) call(e session.Event, out *parts) {
 		out.rows(t.finishedRows(t.openCalls[0]))
 		t.openCalls = t.openCalls[1:]
 		if len(t.openCalls) == 0 {
-			t.waitingSince = e.Time
+			t.wait.since = e.Time
 		}
 	}
 }
@@ -221,30 +217,18 @@ func (t *Transcript) update(c *call, e session.Event) {
 		if c.deleted = !ok || !read; c.deleted {
 			return
 		}
-		if c.result, c.wrote = env, data.RawOutput; c.number == 0 {
+		if c.result, c.fields, c.wrote = env, ResultOf(env.Result), data.RawOutput; c.number == 0 {
 			c.name = humanize.ToolName(data.Name)
 		}
-		if c.name == "add_task" || c.name == "update_task" {
-			c.setTask()
+		if (c.name == "add_task" || c.name == "update_task") && env.Success && c.fields.Total > 0 {
+			first, _, _ := strings.Cut(c.fields.Text, "\n") // the task with its mark
+			c.args, c.task = inline(first), fmt.Sprintf("%d of %d done", c.fields.Completed, c.fields.Total)
 		}
 		if c.decision != nil && c.decision.AllowHint != nil { // the model knows no flags
 			if text, ok := strings.CutSuffix(env.Error, c.decision.AllowHint.String()); ok {
 				c.result.Error = text + t.o.HintText(c.decision.AllowHint)
 			}
 		}
-	}
-}
-
-// setTask describes a call that changed the list of tasks: c.args gets the task with its mark,
-// and c.task the progress of the list.
-func (c *call) setTask() {
-	var fields struct {
-		Output           string
-		Completed, Total int
-	}
-	if c.result.Success && json.Unmarshal(c.result.Result, &fields) == nil && fields.Total > 0 {
-		first, _, _ := strings.Cut(fields.Output, "\n")
-		c.args, c.task = inline(first), fmt.Sprintf("%d of %d done", fields.Completed, fields.Total)
 	}
 }
 
@@ -262,9 +246,8 @@ func (t *Transcript) message(p tool.Progress) []string {
 }
 
 // liveRows returns the new output of a running call in rows, from liveOutputDelay after the first
-// output on; without Verbose, only its first maxResultLines lines. The first time, the row of the
-// call comes first, unless a person typed the call. It returns nil in a replay and with a live
-// region.
+// output on; without Verbose, only its first maxResultLines lines. The first time, the row of a
+// call that no person typed comes first. It returns nil in a replay and with a live region.
 func (t *Transcript) liveRows(c *call, now time.Time) (rows []string) {
 	if t.o.Live || t.o.Replay || c.output.since.IsZero() || now.Sub(c.output.since) < liveOutputDelay {
 		return nil
@@ -313,7 +296,7 @@ func (t *Transcript) finishedRows(c *call) (rows []string) {
 		return rows
 	}
 	if d := c.decision; d != nil && t.o.Verbose {
-		rows = append(rows, p.ownRows(terminal.Dim, decisionText(d))...)
+		rows = append(rows, p.ownRows(terminal.Dim, fmt.Sprintf("%s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source))...)
 	}
 	rows = append(rows, c.messageRows...)
 	if c.done && !c.deleted {
@@ -333,26 +316,24 @@ func (c *call) hasChanged() bool { return c.changes != nil && c.done && c.result
 
 // resultRows returns the rows below a call that show its result.
 func (t *Transcript) resultRows(c *call) (rows []string) {
-	p, env := t.formatter(), c.result
+	p, env, result := t.formatter(), c.result, c.fields
 	if !env.Success && !t.o.CallTyped {
 		rows = append(rows, t.failed(c)...)
 	}
-	hint, _ := HintAndExitCode(env.Result)
 	if env.Success && !t.o.CallTyped {
 		rows = append(rows, t.images(env.Images)...)
-		if _, to := c.fetchStatus(); to != "" {
-			rows = append(rows, p.ownRows(terminal.Dim, "redirected to "+to)...)
+		if to := result.URL; c.name == "http_fetch" && to != "" && strings.Contains(result.Note, "redirected to "+to) {
+			rows = append(rows, p.ownRows(terminal.Dim, "redirected to "+humanize.Clip(terminal.Line(to), maxLine))...)
 		}
-		text := OutputText(env.Result)
-		if t.o.Verbose || c.exec || (!c.readsFile && c.task == "" && c.changes == nil && !(c.staged && !c.exec)) {
-			rows = append(rows, t.folded(linesOf(text), c, c.exec)...)
+		if t.o.Verbose || c.exec || (!c.readsFile() && c.task == "" && c.changes == nil && !(c.staged && !c.exec)) {
+			rows = append(rows, t.folded(linesOf(result.Text), c, c.exec)...)
 		}
-		if text := StderrText(env.Result); c.exec && text != "" {
+		if c.exec && result.Stderr != "" {
 			rows = append(rows, p.ownRows(terminal.Dim, "on standard error:")...)
-			rows = append(rows, t.folded(linesOf(text), nil, true)...)
+			rows = append(rows, t.folded(linesOf(result.Stderr), nil, true)...)
 		}
-		if hint != "" {
-			rows = append(rows, p.prose(terminal.Dim, hint)...)
+		if result.Hint != "" {
+			rows = append(rows, p.prose(terminal.Dim, result.Hint)...)
 		}
 	}
 	if c.hasChanged() && !(t.o.QuestionsShown && c.wasAsked() && c.afterRun) {
@@ -460,30 +441,24 @@ func (t *Transcript) verdict(c *call) string {
 	return text
 }
 
-// scopeText returns the scope of an answer as the end of a sentence, such as ", for this
-// session"; empty if the answer is for one call only.
+// scopeText returns the scope of an answer as the end of a sentence; empty if the answer is for
+// one call only.
 func scopeText(s policy.Scope) string {
-	switch s {
-	case "", policy.ScopeOnce:
-		return ""
-	case policy.ScopeTurn:
-		return ", for the rest of this turn"
-	case policy.ScopeSession:
-		return ", for this session"
-	case policy.ScopeProject:
-		return ", in this project"
-	case policy.ScopeFree:
-		return ", like all plain changes here, for this session"
-	case policy.ScopeBelow:
-		return ", in this directory, for this session"
-	case policy.ScopeKeepBelow:
-		return ", in this directory, always"
+	if text, ok := scopeTexts[s]; ok {
+		return text
 	}
 	return ", " + terminal.Line(string(s))
 }
 
-func decisionText(d *session.Decision) string {
-	return fmt.Sprintf("%s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
+var scopeTexts = map[policy.Scope]string{
+	"":                    "",
+	policy.ScopeOnce:      "",
+	policy.ScopeTurn:      ", for the rest of this turn",
+	policy.ScopeSession:   ", for this session",
+	policy.ScopeProject:   ", in this project",
+	policy.ScopeFree:      ", like all plain changes here, for this session",
+	policy.ScopeBelow:     ", in this directory, for this session",
+	policy.ScopeKeepBelow: ", in this directory, always",
 }
 
 // outcomes maps the code of a failure to a short text for the row of the call. Any other code is
@@ -540,13 +515,13 @@ func (t *Transcript) outcome(c *call) []span {
 
 // success returns the outcome of a successful call in words, and the style of this text.
 func (c *call) success() (what, style string) {
-	lines := len(linesOf(OutputText(c.result.Result)))
+	r := c.fields
+	lines := len(linesOf(r.Text))
 	if c.exec {
-		_, code := HintAndExitCode(c.result.Result)
-		if what = fmt.Sprintf("exit %d", code); lines == 0 && StderrText(c.result.Result) == "" {
+		if what = fmt.Sprintf("exit %d", r.ExitCode); lines == 0 && r.Stderr == "" {
 			what = "no output, " + what
 		}
-		if code != 0 {
+		if r.ExitCode != 0 {
 			style = terminal.Red
 		}
 		return what, style
@@ -574,60 +549,38 @@ func (c *call) success() (what, style string) {
 	if n := len(c.result.Images); n > 0 {
 		return humanize.Plural(n, "image"), ""
 	}
-	if status, _ := c.fetchStatus(); status != 0 && status != 200 {
-		if status >= 400 {
+	if c.name == "http_fetch" && r.Status != 0 && r.Status != 200 {
+		if r.Status >= 400 {
 			style = terminal.Red
 		}
-		return strconv.Itoa(status), style
+		return strconv.Itoa(r.Status), style
 	}
 	if lines == 0 {
 		return "empty", ""
 	}
-	if c.name == "file_read" && c.readsFile {
-		return c.readRange(), ""
+	if c.name == "file_read" {
+		return r.readRange(), ""
 	}
 	return humanize.Plural(lines, "line"), ""
-}
-
-// fetchStatus returns the HTTP status of a web request, and the URL that it was redirected to.
-// They are 0 and empty for other calls.
-func (c *call) fetchStatus() (status int, to string) {
-	var fields struct {
-		Status    int
-		URL, Note string
-	}
-	if c.name != "http_fetch" || json.Unmarshal(c.result.Result, &fields) != nil {
-		return 0, ""
-	}
-	if fields.URL != "" && strings.Contains(fields.Note, "redirected to "+fields.URL) {
-		to = humanize.Clip(terminal.Line(fields.URL), maxLine)
-	}
-	return fields.Status, to
 }
 
 var leadingNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d{1,9}): `) })
 
 // readRange describes the range of lines that the reading of a file returned, and the number
 // of lines in the file. A note after the lines does not count as a line.
-func (c *call) readRange() string {
-	var fields struct {
-		Output string
-		Lines  int
-		Next   int `json:"next_offset"`
-	}
-	_ = json.Unmarshal(c.result.Result, &fields) // a result in another form leaves the fields zero
-	read := strings.Count(fields.Output, "\n")
-	if !strings.HasSuffix(fields.Output, "\n") {
+func (r Result) readRange() string {
+	read := strings.Count(r.Text, "\n")
+	if !strings.HasSuffix(r.Text, "\n") {
 		read++
 	}
-	last := fields.Lines
-	if fields.Next > 0 {
-		last = fields.Next - 1
+	last := r.Lines
+	if r.Next > 0 {
+		last = r.Next - 1
 	}
 	if last <= 0 { // also for a directory
 		return humanize.Plural(read, "line")
 	}
-	if m := leadingNumber().FindStringSubmatch(fields.Output); m != nil {
+	if m := leadingNumber().FindStringSubmatch(r.Text); m != nil {
 		first, _ := strconv.Atoi(m[1])
 		if n := last - first + 1; n == read || n == read-1 {
 			read = n
@@ -635,11 +588,11 @@ func (c *call) readRange() string {
 	}
 	exact := func(n int) string { return humanize.Exact(int64(n)) }
 	total := ""
-	if fields.Lines > 0 {
-		total = " of " + exact(fields.Lines)
+	if r.Lines > 0 {
+		total = " of " + exact(r.Lines)
 	}
 	switch {
-	case read == fields.Lines:
+	case read == r.Lines:
 		return humanize.Plural(read, "line")
 	case read == 1:
 		return "line " + exact(last) + total

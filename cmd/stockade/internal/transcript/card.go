@@ -12,7 +12,6 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 )
 
@@ -22,10 +21,8 @@ var ErrNoCall = errors.New("no such call")
 // record holds everything that a log has about one call.
 type record struct {
 	call
-	proposed  session.Event
-	arguments json.RawMessage
-	sent      *llm.FunctionData
-	intent    *session.Intent
+	proposed session.Event
+	intent   *session.Intent
 }
 
 // Card returns the card of a call: rows with everything about it. number is the number of the
@@ -51,7 +48,7 @@ func Card(events iter.Seq2[session.Event, error], number int, o Options) ([]stri
 			}
 		case e.Type == session.TypeToolCall:
 			if calls++; number == 0 || calls == number {
-				r = recordOf(e, calls)
+				r = &record{call: *newCall(e, calls), proposed: e}
 			}
 		case r != nil && e.Call == r.id && !r.done:
 			if i, ok := body[session.Intent](e); ok && e.Type == session.TypeCallIntended {
@@ -69,16 +66,6 @@ func Card(events iter.Seq2[session.Event, error], number int, o Options) ([]stri
 		return nil, fmt.Errorf("%w: the session has none", ErrNoCall)
 	}
 	return nil, fmt.Errorf("%w: the session has calls 1 to %d", ErrNoCall, calls)
-}
-
-func recordOf(e session.Event, number int) *record {
-	r := &record{call: call{id: e.Call, number: number, name: "(deleted)"}, proposed: e}
-	var data llm.CallData
-	if m, ok := e.Message(); ok && json.Unmarshal(m.Data, &data) == nil {
-		r.name, r.arguments, r.sent = humanize.ToolName(data.Function.Name), json.RawMessage(data.Function.Arguments), data.Function.Original
-		r.args, r.readsFile = mainArgs(data.Function.Name, r.arguments), isFileRead(data.Function.Name, r.arguments)
-	}
-	return r
 }
 
 // card returns the rows of a card. The titles are ours; texts of others stand behind bars.
@@ -120,9 +107,9 @@ func (t *Transcript) card(r *record) (out []string) {
 		add("rule", terminal.Line(fmt.Sprintf("%s of %s%s", d.Rule, d.Source, origin)))
 	}
 	add("answer", t.verdict(c))
-	quoted("arguments", cmp.Or(fieldText(r.arguments), string(r.arguments)))
-	if r.sent != nil {
-		quoted("as the model sent it", r.sent.Name+" "+r.sent.Arguments)
+	quoted("arguments", cmp.Or(fieldText(json.RawMessage(c.function.Arguments)), c.function.Arguments))
+	if sent := c.function.Original; sent != nil {
+		quoted("as the model sent it", sent.Name+" "+sent.Arguments)
 	}
 	if c.messageRows != nil {
 		out = append(out, p.style(terminal.Bold, ownIndent+"said"))
@@ -146,17 +133,17 @@ func (t *Transcript) card(r *record) (out []string) {
 		add("hint", env.Hint)
 		quoted("stdout", env.Stdout)
 		quoted("stderr", env.Stderr)
-	case len(linesOf(OutputText(env.Result))) == 0:
+	case len(linesOf(c.fields.Text)) == 0:
 		add("result", "empty")
 	default:
-		quoted("result", OutputText(env.Result))
+		quoted("result", c.fields.Text)
 	}
 	if c.done && !c.deleted {
 		but := []string{"output"}
 		if c.hasChanged() {
 			but = append(but, "diff") // the diff is above
 		}
-		if text := fieldText(c.result.Result, but...); OutputText(c.result.Result) != string(c.result.Result) { // then the output was all of it
+		if text := fieldText(c.result.Result, but...); c.fields.Text != string(c.result.Result) { // then the output was all of it
 			quoted("beside it", text)
 		}
 		quoted("as it was written", c.wrote)

@@ -31,7 +31,7 @@ func (p formatter) diffRows(lines []diff.Line) (rows []string) {
 		if l.Op != 0 {
 			before = fmt.Sprintf("%*d %c", digits, l.Number, l.Op)
 		}
-		for i, row := range p.broken(terminal.Visible(humanize.Clip(l.Text, 2000)), terminal.Width(bar)+len(before)+1) {
+		for i, row := range p.fit(terminal.Visible(humanize.Clip(l.Text, 2000)), terminal.Width(bar)+len(before)+1, terminal.Rows) {
 			if i > 0 {
 				before = strings.Repeat(" ", len(before))
 			}
@@ -56,9 +56,8 @@ func counts(added, removed int) string {
 }
 
 // changeRows returns the rows about the changes of a call: their summary or the changed files,
-// with differences, of at most mostFiles files and mostLines lines. The others are counted.
-// With context, unchanged lines around the differences are shown. Without it, the only file, which
-// the row of the call names, is not named again.
+// with differences, of at most mostFiles files and mostLines lines; the others are counted. With
+// context, it also shows unchanged lines, and names an only file, which the call's row names.
 func (t *Transcript) changeRows(c *call, context bool, mostFiles, mostLines int) (rows []string) {
 	p := t.formatter()
 	if c.changes.Summary != nil {

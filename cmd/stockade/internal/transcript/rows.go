@@ -116,45 +116,31 @@ func (p formatter) ownRows(style, text string) (rows []string) {
 	return rows
 }
 
-func (p formatter) wrap(line string) []string { return p.wrapped(line, len(hanging)) }
+func (p formatter) wrap(line string) []string { return p.fit(line, len(hanging), terminal.Wrap) }
 
-// wrapped breaks a visible line between words into rows; behind is the width of a prefix that
-// the caller adds.
-func (p formatter) wrapped(line string, behind int) []string {
+// fit breaks a visible line into rows with a function of package terminal; behind is the width of a
+// prefix that the caller adds.
+func (p formatter) fit(line string, behind int, breaks func(line string, columns int) []string) []string {
 	if p.columns <= 0 {
 		return []string{line}
 	}
-	return terminal.Wrap(strings.ReplaceAll(line, "\t", "    "), max(p.columns-1-behind, 8))
+	return breaks(strings.ReplaceAll(line, "\t", "    "), max(p.columns-1-behind, 8))
 }
 
 // quote returns output of programs in rows behind bars. A line is broken where the row is
 // full, because columns of output have a meaning.
-func (p formatter) quote(style, text string) (rows []string) {
-	for line := range strings.SplitSeq(text, "\n") {
-		for _, row := range p.broken(terminal.Visible(line), terminal.Width(bar)) {
-			rows = append(rows, bar+p.style(style, row))
-		}
-	}
-	return rows
-}
+func (p formatter) quote(style, text string) []string { return p.barred(style, text, terminal.Rows) }
 
 // prose returns text of others in rows behind bars, broken between words.
-func (p formatter) prose(style, text string) (rows []string) {
+func (p formatter) prose(style, text string) []string { return p.barred(style, text, terminal.Wrap) }
+
+func (p formatter) barred(style, text string, breaks func(line string, columns int) []string) (rows []string) {
 	for line := range strings.SplitSeq(text, "\n") {
-		for _, row := range p.wrapped(terminal.Visible(line), terminal.Width(bar)) {
+		for _, row := range p.fit(terminal.Visible(line), terminal.Width(bar), breaks) {
 			rows = append(rows, bar+p.style(style, row))
 		}
 	}
 	return rows
-}
-
-// broken breaks a visible line where the row is full; behind is the width of the caller's
-// prefix.
-func (p formatter) broken(line string, behind int) []string {
-	if p.columns <= 0 {
-		return []string{line}
-	}
-	return terminal.Rows(strings.ReplaceAll(line, "\t", "    "), max(p.columns-1-behind, 8))
 }
 
 // clipped joins the lines with line ends, each cut to maxLine characters.

@@ -21,8 +21,12 @@ func (t *Transcript) Running(now time.Time, frame string, maxRows int) (out []st
 		return nil
 	}
 	p := t.formatter()
-	if len(t.openCalls) == 0 && len(t.writing) > 0 {
-		return t.writingRows(frame, maxRows)
+	if writing := t.wait.writing; len(t.openCalls) == 0 && len(writing) > 0 {
+		for _, w := range writing[max(len(writing)-maxRows, 0):] {
+			out = append(out, p.head(span{terminal.Bold, ownIndent + humanize.ToolName(w.Tool)}, inline(w.Subject),
+				span{"", frame + " is being written, " + humanize.Bytes(int64(w.Bytes))}, span{terminal.Dim, "   " + stopHint}))
+		}
+		return out
 	}
 	if len(t.openCalls) == 0 {
 		what, next := t.waitText(now)
@@ -55,30 +59,20 @@ func (t *Transcript) Running(now time.Time, frame string, maxRows int) (out []st
 	return out
 }
 
-// writingRows returns a row for each of the newest maxRows calls that the model is writing.
-func (t *Transcript) writingRows(frame string, maxRows int) (out []string) {
-	p := t.formatter()
-	for _, w := range t.writing[max(len(t.writing)-maxRows, 0):] {
-		out = append(out, p.head(span{terminal.Bold, ownIndent + humanize.ToolName(w.Tool)}, inline(w.Subject),
-			span{"", frame + " is being written, " + humanize.Bytes(int64(w.Bytes))}, span{terminal.Dim, "   " + stopHint}))
-	}
-	return out
-}
-
 // waitText describes the wait for the model, and the next attempt. Both texts are empty if
 // there is nothing to show.
 func (t *Transcript) waitText(now time.Time) (what, next string) {
-	waited := now.Sub(t.waitingSince)
+	waited := now.Sub(t.wait.since)
 	switch {
-	case t.waitingSince.IsZero(), t.answering && waited < 2*time.Second:
+	case t.wait.since.IsZero(), t.wait.answering && waited < 2*time.Second:
 		return "", ""
-	case t.retry != nil:
-		if left := time.Duration(t.retry.WaitMS)*time.Millisecond - waited; left > 0 {
+	case t.wait.retry != nil:
+		if left := time.Duration(t.wait.retry.WaitMS)*time.Millisecond - waited; left > 0 {
 			return t.retryText(left)
 		}
 	}
 	what = "waiting for the model"
-	if t.thinking {
+	if t.wait.thinking {
 		what = "the model thinks"
 	}
 	return fmt.Sprintf("%s, %d s", what, max(waited, 0)/time.Second), ""

@@ -31,9 +31,8 @@ type Options struct {
 	// CallTyped is set when a person typed the call. The call is not shown again, and
 	// neither is its result, which the caller prints.
 	CallTyped bool
-	// Live is set when a live region shows the running calls, see [Transcript.Running].
-	// Otherwise output of a command is shown as it arrives, from a second after the first
-	// output on.
+	// Live is set when a live region shows the running calls, see [Transcript.Running]. Otherwise
+	// output of a command is shown as it arrives, from a second after the first on.
 	Live bool
 	// QuestionsShown is set when the caller prints questions between these rows. Changes and
 	// answers that a question has shown are not repeated.
@@ -70,13 +69,18 @@ type Transcript struct {
 	ended     session.TurnEnded
 
 	provider     string
-	changedCalls int                   // number of calls of this turn that changed something
-	waitingSince time.Time             // begin of the wait for the next sign of the model; zero: it is not waited for
-	thinking     bool                  // the model has sent thoughts since waitingSince
-	answering    bool                  // the model has sent a part of its answer and may go on at any time
-	answered     bool                  // the model has answered after its last call
-	writing      []session.CallWriting // calls that the model is writing, in their order
-	retry        *session.Restart
+	changedCalls int  // number of calls of this turn that changed something
+	answered     bool // the model has answered after its last call
+	wait         wait
+}
+
+// wait is the wait for the next sign of the model. The zero value is none.
+type wait struct {
+	since     time.Time // zero: the model is not waited for
+	thinking  bool      // the model has sent thoughts since then
+	answering bool      // the model has sent a part of its answer and may go on at any time
+	retry     *session.Restart
+	writing   []session.CallWriting // calls that the model is writing, in their order
 }
 
 // shownKind is the kind of the part that was shown last.
@@ -118,26 +122,23 @@ func (t *Transcript) Show(e session.Event) []Part {
 	switch e.Type {
 	case session.TypeDelta:
 		if d, ok := body[session.Delta](e); ok && d.Text != "" {
-			t.waitingSince, t.retry, t.thinking, t.answering, t.answered = e.Time, nil, false, true, true
+			t.wait, t.answered = wait{since: e.Time, answering: true, writing: t.wait.writing}, true
 			out.answer(d.Text)
 		}
 	case session.TypeReasoning:
-		if t.retry = nil; !t.thinking {
-			t.waitingSince, t.thinking, t.answering = e.Time, true, false
+		if !t.wait.thinking {
+			t.wait = wait{since: e.Time, thinking: true, writing: t.wait.writing}
 		}
 	case session.TypeWriting:
-		if d, ok := body[session.CallWriting](e); ok && d.Number > 0 && d.Number <= len(t.writing)+1 {
-			if d.Number > len(t.writing) {
-				t.writing = append(t.writing, d)
-			}
-			t.writing[d.Number-1] = d
-			t.waitingSince, t.retry, t.thinking = e.Time, nil, false
+		calls := t.wait.writing
+		if d, ok := body[session.CallWriting](e); ok && d.Number > 0 && d.Number <= len(calls)+1 {
+			calls = slices.Replace(calls, d.Number-1, min(d.Number, len(calls)), d)
+			t.wait = wait{since: e.Time, answering: t.wait.answering, writing: calls}
 		}
 	case session.TypeRestart:
-		t.writing = nil
 		if d, ok := body[session.Restart](e); ok {
-			begun := t.answering
-			t.waitingSince, t.retry, t.thinking, t.answering = e.Time, &d, false, false
+			begun := t.wait.answering
+			t.wait = wait{since: e.Time, retry: &d}
 			out = append(out, Part{Restart: true})
 			if !t.o.Live || begun { // the text above is not the answer any more
 				why, next := t.retryText(time.Duration(d.WaitMS) * time.Millisecond)
@@ -151,8 +152,7 @@ func (t *Transcript) Show(e session.Event) []Part {
 			out.rows(t.formatter().ownRows(terminal.Yellow, fmt.Sprintf("the conversation was taken back to before turn %d", r.Turn)))
 		}
 	case session.TypeStepEnded:
-		t.writing = nil
-		t.waitingSince, t.retry, t.thinking, t.answering = time.Time{}, nil, false, false
+		t.wait = wait{}
 		if d, ok := body[session.StepEnded](e); ok && d.Provider != "" && t.o.Replay { // live, the restart has been shown already
 			out.rows(t.formatter().ownRows(terminal.Dim, terminal.Line(humanize.Clip(d.Provider+" "+d.Model, maxLine))+" answered instead of the model of the turn, which had failed"))
 		}
@@ -161,8 +161,7 @@ func (t *Transcript) Show(e session.Event) []Part {
 	case session.TypeTurnEnded:
 		out.rows(t.closeCalls())
 		t.ended, _ = body[session.TurnEnded](e)
-		t.writing = nil
-		t.waitingSince, t.retry, t.thinking, t.answering = time.Time{}, nil, false, false
+		t.wait = wait{}
 		apart := func(rows []string) {
 			if rows != nil && (t.last == rowsShown || len(out) > 0) {
 				out.rows([]string{""})
@@ -246,7 +245,7 @@ func (t *Transcript) showStart(e session.Event, out *parts) {
 		if !ok {
 			return
 		}
-		t.work, t.provider, t.changedCalls, t.waitingSince, t.answered = s.Workspace, s.Provider, 0, e.Time, false
+		t.work, t.provider, t.changedCalls, t.wait.since, t.answered = s.Workspace, s.Provider, 0, e.Time, false
 		if t.o.Replay {
 			t.last = nothingShown
 			out.rows(p.title(terminal.Bold, "> "+s.Prompt))
@@ -257,11 +256,11 @@ func (t *Transcript) showStart(e session.Event, out *parts) {
 	case session.TypeMessage:
 		m, ok := e.Message()
 		if m.IsDuringTurn() {
-			t.waitingSince = e.Time
+			t.wait.since = e.Time
 			out.rows(append([]string{""}, p.title(terminal.Bold, "> "+m.Content)...))
 		}
 		if name, brief := m.Brief(); name == llm.CallAsText {
-			t.waitingSince, t.answered = e.Time, false
+			t.wait.since, t.answered = e.Time, false
 			out.rows(p.ownRows(terminal.Yellow, "the model has written a call as text, which is never run; it is told so"))
 		} else if brief && t.o.Replay && !t.compact {
 			out.rows(p.ownRows(terminal.Dim, fmt.Sprintf("told %s, %s", name, humanize.Bytes(int64(len(m.Content))))))
@@ -392,7 +391,7 @@ func (t *Transcript) summary() (out []string) {
 	p := t.formatter()
 	before, row := "  ", "" // the row is broken between its parts only
 	end := func() {
-		for _, row := range p.wrapped(row, len(before)) {
+		for _, row := range p.fit(row, len(before), terminal.Wrap) {
 			out = append(out, p.style(terminal.Dim, before+row))
 			before = "    "
 		}
@@ -420,19 +419,19 @@ var busy = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` an
 // retryText returns the reason why a request is sent again, and a text about the next attempt.
 // wait is the time until then.
 func (t *Transcript) retryText(wait time.Duration) (why, next string) {
-	why = "the provider failed: " + terminal.Line(humanize.Clip(t.retry.Error, maxLine))
-	if m := busy().FindStringSubmatch(t.retry.Error); m != nil && !t.o.Verbose {
+	why = "the provider failed: " + terminal.Line(humanize.Clip(t.wait.retry.Error, maxLine))
+	if m := busy().FindStringSubmatch(t.wait.retry.Error); m != nil && !t.o.Verbose {
 		why = "the provider is busy (" + m[1] + ")"
 	}
 	next = "; trying again"
 	if wait >= time.Second {
 		next = fmt.Sprintf("; next try in %d s", (wait+time.Second/2)/time.Second)
 	}
-	if p := t.retry.Profile; p != "" {
+	if p := t.wait.retry.Profile; p != "" {
 		next = "; asking " + terminal.Line(humanize.Clip(p, maxLine)) + " instead"
 	}
-	if t.retry.Attempts > 0 {
-		next += fmt.Sprintf(", %d of %d", t.retry.Attempt, t.retry.Attempts)
+	if t.wait.retry.Attempts > 0 {
+		next += fmt.Sprintf(", %d of %d", t.wait.retry.Attempt, t.wait.retry.Attempts)
 	}
 	return why, next
 }

@@ -19,27 +19,22 @@ type question struct {
 	shown      time.Time          // time when it, or its newest rows, were shown
 	quiet      time.Time          // time when a key last went to the editor, or shown
 	guard      time.Duration      // time after quiet in which no key answers
-	expanded   bool               // "?" was pressed: more of the question is shown
 	invalidKey bool               // the last key is not an answer of this question
 	why        *editor.Editor     // line for the reason of a no; nil: it is not open
 	whyChoice  prompt.Choice      // the no that the reason is for
 }
 
-// heldKey is a letter that waits, because it may be the beginning of a word.
-type heldKey struct {
-	tea.KeyPressMsg
+// heldText is a letter that waits, because it may be the beginning of a word. The zero value is
+// none.
+type heldText struct {
+	text  string    // the letter, as often as it was pressed without another key between
 	since time.Time // time when it was last pressed
-	times int       // number of times that it was pressed, without another key between
 	stray bool      // it is dropped if no other key follows; otherwise it answers the question
 }
 
-// withdrawn is the message that nobody waits for the answer to q any longer.
-type withdrawn struct{ q *question }
-
 const (
 	// answerDelay is the time for which a question must be on the screen, without keys for the
-	// editor, before a key answers it: a person who is typing does not notice the question at
-	// once.
+	// editor, before a key answers it: who is typing does not notice the question at once.
 	answerDelay = 500 * time.Millisecond
 	// sameAgainDelay is answerDelay for a question about the tool of the question before, both
 	// without a warning: the person knows what is coming.
@@ -50,9 +45,6 @@ const (
 	// rhythm is the time after an answer in which the same key alone is dropped: the person
 	// answers a row of questions, and no prompt begins.
 	rhythm = 2 * time.Second
-	// maxReplayed limits the repetitions of a held key that go to the editor: more come from a
-	// key that is held down.
-	maxReplayed = 3
 )
 
 // Ask implements prompt.Asker: it shows a question and waits for the answer.
@@ -63,7 +55,7 @@ func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
 	case c := <-q.answer:
 		return c, nil
 	case <-ctx.Done():
-		u.send(withdrawn{q})
+		u.send(func(m *model) { m.closeQuestion(q) })
 		return prompt.Choice{}, context.Cause(ctx)
 	case <-u.ended:
 		return prompt.Choice{}, context.Canceled
@@ -112,7 +104,7 @@ func (m *model) ask(q *question) {
 		q.guard = sameAgainDelay
 	}
 	m.lastSubject = subject
-	m.dropHeld()
+	m.held.stray = true // it was pressed for another question, or for none
 	m.dropEarlyAnswer(q)
 	if m.restoredText != "" && m.o.Editor.Value() == m.restoredText { // the last question set the text aside, and it was not edited since
 		m.setAside()
@@ -126,7 +118,7 @@ func (m *model) closeQuestion(q *question) {
 		return
 	}
 	m.openQuestion = nil
-	m.dropHeld()
+	m.held.stray = true
 	m.restoredText = ""
 	if q.why != nil && m.o.Editor != nil {
 		m.asideText = strings.Trim(m.asideText+"\n"+q.why.Value(), "\n")
@@ -147,107 +139,69 @@ func (m *model) setAside() {
 // isDrafting reports whether the editor has text.
 func (m *model) isDrafting() bool { return m.o.Editor != nil && !m.o.Editor.Empty() }
 
-// dropHeld makes sure that the held key, if there is one, answers no question: it was pressed
-// for another one, or for none.
-func (m *model) dropHeld() {
-	if m.held != nil {
-		m.held.stray = true
-	}
-}
-
 // dropEarlyAnswer removes a draft that is only the key of an answer, once or more: it was pressed
-// for a question that was expected. If it was typed just now, it may be the beginning of a word.
+// for a question that was expected. If another key follows at once, it is the beginning of a word.
 func (m *model) dropEarlyAnswer(q *question) {
-	if m.held != nil || !m.isDrafting() {
+	if !m.isDrafting() {
 		return
 	}
 	draft := m.o.Editor.Value()
-	first, size := utf8.DecodeRuneInString(draft)
-	_, answers := q.prompt.Answer(m.questionView(), draft[:size])
-	if times := len(draft) / size; answers && draft == strings.Repeat(draft[:size], times) {
+	_, size := utf8.DecodeRuneInString(draft)
+	if _, answers := q.prompt.Answer(m.questionView(), draft[:size]); answers && strings.Trim(draft, draft[:size]) == "" {
 		m.o.Editor.Clear()
-		m.held = &heldKey{KeyPressMsg: tea.KeyPressMsg{Code: first, Text: draft[:size]}, since: m.lastTyped, times: times, stray: true}
-		m.lastKey, m.lastAnswered = draft[:size], m.now()
+		m.hold(draft, true)
 	}
 }
 
-// hold holds a key until keyHold has passed, or another key follows.
-func (m *model) hold(msg tea.KeyPressMsg, stray bool) {
-	m.held = &heldKey{KeyPressMsg: msg, since: m.now(), times: 1, stray: stray}
-}
+// hold holds a letter until keyHold has passed, or another key follows.
+func (m *model) hold(text string, stray bool) { m.held = heldText{text, m.now(), stray} }
 
-// pressAfterHeld handles a key that follows a held one: both are the beginning of a word, and
-// go to the editor. taken is true if nothing else is to be done about the key.
-func (m *model) pressAfterHeld(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
+// key handles a pressed key. If it follows a held letter, both are the beginning of a word, and go
+// to the editor.
+func (m *model) key(msg tea.KeyPressMsg) (cmd tea.Cmd) {
+	m.endHold()
 	first := m.held
-	m.held = nil
+	m.held = heldText{}
 	switch {
-	case first == nil || m.isDrafting(): // the second: something was pasted since
-		return false, nil
-	case first.stray && m.now().Sub(first.since) >= keyHold:
-		m.lastAnswered = m.now()
-		return false, nil
-	case msg.Text != "" && msg.Text == first.Text: // it is held down, or hit twice
-		first.since, first.times, first.stray = m.now(), first.times+1, true
-		m.held = first
-		return true, nil
+	case first.text == "" || m.isDrafting(): // the second: something was pasted since
+	case msg.Text != "" && strings.HasPrefix(first.text, msg.Text): // it is held down, or hit twice
+		m.hold(first.text+msg.Text, true)
+		return nil
 	case msg.String() == "enter": // people press Enter from habit
 		if !first.stray {
-			m.choose(first.String())
+			m.choose(first.text)
 		}
-		return true, nil
-	case msg.Text == "":
-		return false, nil
-	}
-	if m.openQuestion != nil {
-		m.openQuestion.quiet = m.now()
-	}
-	if first.times <= maxReplayed {
-		for range first.times {
-			cmd = tea.Batch(cmd, m.edit(first.KeyPressMsg))
+		return nil
+	case msg.Text != "":
+		if m.openQuestion != nil {
+			m.openQuestion.quiet = m.now()
 		}
+		cmd = m.edit(tea.PasteMsg{Content: first.text})
 	}
-	return m.o.Editor == nil, cmd
-}
-
-// isRhythm reports whether a key, while no question is open, is that of the last answer again,
-// and not the beginning of a prompt unless another key follows.
-func (m *model) isRhythm(msg tea.KeyPressMsg) bool {
-	return m.o.Editor != nil && !m.isDrafting() && msg.Text != "" && msg.String() == m.lastKey && m.now().Sub(m.lastAnswered) < rhythm
+	return tea.Batch(cmd, m.press(msg))
 }
 
 // pressInQuestion handles a key while a question is open. taken is false if the key is for the
 // editor. Text that is being typed stays in the editor until it is sent or set aside.
-func (m *model) pressInQuestion(msg tea.KeyPressMsg) (taken bool, cmd tea.Cmd) {
+func (m *model) pressInQuestion(msg tea.KeyPressMsg) (taken bool) {
 	q, key := m.openQuestion, msg.String()
-	if q.why != nil {
-		return true, m.pressInReason(msg)
-	}
-	seen := m.now().Sub(q.quiet) >= q.guard
+	drafting, seen := m.isDrafting(), m.now().Sub(q.quiet) >= q.guard
 	_, answers := q.prompt.Answer(m.questionView(), key)
 	switch {
-	case m.isDrafting() && key == "esc":
+	case !drafting && seen && (msg.Text == "" || key == "?"):
+		m.choose(key)
+		return true
+	case !drafting && (seen || answers) && msg.Text != "":
+		m.hold(msg.Text, !seen)
+		return true
+	case drafting && key == "esc":
 		m.setAside()
-		q.quiet = m.now()
-		return true, nil
-	case m.isDrafting() && key == "enter" && m.now().Sub(q.shown) < q.guard: // it was meant for what was there before
-		q.quiet = m.now()
-		return true, nil
-	case m.isDrafting():
-		q.quiet = m.now()
-		return m.o.Editor == nil, nil
-	case !seen && answers && msg.Text != "":
-		m.hold(msg, true)
-		return true, nil
-	case !seen:
-		q.quiet = m.now()
-		return m.o.Editor == nil || q.expanded, nil
-	case msg.Text != "" && key != "?":
-		m.hold(msg, false)
-		return true, nil
+		taken = true
+	case drafting && key == "enter": // within the guard, it was meant for what was there before
+		taken = m.now().Sub(q.shown) < q.guard
 	}
-	m.choose(key)
-	return true, nil
+	q.quiet = m.now()
+	return taken
 }
 
 // pressInReason handles a key while the person types the reason for a no.
@@ -267,16 +221,16 @@ func (m *model) pressInReason(msg tea.KeyPressMsg) tea.Cmd {
 
 // endHold answers the question with the held key after keyHold, or drops the key.
 func (m *model) endHold() {
-	first := m.held
-	if first == nil || m.now().Sub(first.since) < keyHold {
+	held := m.held
+	if held.text == "" || m.now().Sub(held.since) < keyHold {
 		return
 	}
-	m.held = nil
+	m.held = heldText{}
 	switch {
-	case first.stray:
+	case held.stray:
 		m.lastAnswered = m.now()
-	case m.openQuestion != nil && !m.isDrafting(): // otherwise something was pasted since
-		m.choose(first.String())
+	case !m.isDrafting(): // otherwise something was pasted since
+		m.choose(held.text)
 	}
 }
 
@@ -289,7 +243,7 @@ func (m *model) choose(key string) {
 	}
 	if rows := q.prompt.Expand(m.questionView(), choice); rows != nil {
 		m.print(rows...)
-		q.expanded, q.quiet, q.guard = true, m.now(), answerDelay // the new rows offer more keys, and must be seen first
+		q.quiet, q.guard = m.now(), answerDelay // the new rows offer more keys, and must be seen first
 		return
 	}
 	if m.lastKey = key; choice.AsksWhy() {

@@ -104,7 +104,7 @@ func TestAKeyWithinTheGuardIsDropped(t *testing.T) {
 			d.does("begin", "enter")
 			for _, step := range c.does {
 				if step == "ask again" { // the first question is withdrawn while its key is held
-					d.tell(happened{withdrawn{d.asked}})
+					d.m.closeQuestion(d.asked)
 					step = "ask"
 				}
 				d.does(step)
@@ -187,7 +187,7 @@ func TestANoWithAReason(t *testing.T) {
 			d.does("wait")
 			for _, what := range c.does {
 				if what == "end" {
-					d.tell(happened{withdrawn{q}})
+					d.m.closeQuestion(q)
 				} else {
 					d.does(what)
 				}
@@ -220,11 +220,7 @@ func TestAReasonWithoutAnEditor(t *testing.T) {
 func TestWhatSteersIsTaken(t *testing.T) {
 	d := newDesk(80, 24)
 	d.m.o.Steers = func(typed string) bool { return !strings.HasPrefix(typed, "/") }
-	take := func() string {
-		q := queueTaken{make(chan []string, 1)}
-		d.tell(happened{q})
-		return strings.Join(<-q.texts, ",")
-	}
+	take := func() string { return strings.Join(d.m.takeQueued(), ",") }
 	d.does("begin", "enter", "one", "enter")
 	if got := take(); got != "" || !strings.Contains(d.sees(), "queued: one") {
 		t.Errorf("taken is %q, before a turn has begun", got)

@@ -11,15 +11,13 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/markdown"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/host/session"
 )
 
 // Messages to the program, apart from keys and sizes.
 type (
-	happened      []any                        // several messages, in their order
+	happened      []any                        // several messages, or functions of a model, in their order
 	textLines     string                       // text whose lines are shown
-	callSkipped   struct{}                     // a call that the caller shows elsewhere
 	lineDone      struct{ leave, failed bool } // the text that was being carried out is done
 	flushed       struct{}                     // the rows that are being flushed have reached the screen
 	leaveTimedOut struct{}                     // the terminal has not answered in leaveTimeout
@@ -65,8 +63,7 @@ type model struct {
 
 	announced     bool      // see announce
 	openQuestion  *question // question that waits for an answer; nil: none
-	held          *heldKey  // letter that waits for another key; nil: none
-	lastTyped     time.Time // time of the last key with text that went to the editor
+	held          heldText  // letter that waits for another key
 	lastSubject   string    // subject of the question before, see prompt.Subject
 	lastKey       string    // key of the last answer
 	lastAnswered  time.Time // time of the last answer, or of the last key that was dropped after it
@@ -143,21 +140,10 @@ func (m *model) handle(what any) tea.Cmd {
 	case textLines:
 		m.endAnswer()
 		m.print(strings.Split(string(what), "\n")...)
-	case *transcript.Transcript:
-		m.o.Transcript = what
-	case callSkipped:
-		m.o.Transcript.SkipCall()
-	case queueTaken:
-		n := 0
-		for n < len(m.queue) && m.steers(m.queue[n]) {
-			n++
-		}
-		what.texts <- m.queue[:n:n]
-		m.queue = m.queue[n:]
+	case func(*model):
+		what(m)
 	case *question:
 		m.ask(what)
-	case withdrawn:
-		m.closeQuestion(what.q)
 	case lineDone:
 		m.endAnswer()
 		m.busy, m.inTurn, m.stoppingSince, m.warnedCtrlD = false, false, time.Time{}, false
@@ -244,7 +230,7 @@ func (m *model) flush() tea.Cmd {
 	room := max(m.height-m.region.peak-1, 1)
 	var rows []string
 	for len(rows) < room && len(m.pendingRows) > 0 {
-		broken := strings.Split(hardwrap(m.pendingRows[0], m.room()), "\n")
+		broken := strings.Split(ansi.Hardwrap(m.pendingRows[0], m.room(), true), "\n") // the row was made for an earlier width
 		n := min(len(broken), room-len(rows))
 		rows, m.pendingRows = append(rows, broken[:n]...), m.pendingRows[1:]
 		if n < len(broken) {
@@ -293,20 +279,11 @@ func (m *model) echo(typed string) []string {
 
 // nextTick schedules a tick if Do is running or a key is held, and no tick is scheduled.
 func (m *model) nextTick() tea.Cmd {
-	if !m.busy && m.held == nil || m.ticking {
+	if !m.busy && m.held.text == "" || m.ticking {
 		return nil
 	}
 	m.ticking = true
 	return tea.Tick(tickInterval, func(time.Time) tea.Msg { return tick{} })
-}
-
-// key handles a pressed key.
-func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
-	taken, typed := m.pressAfterHeld(msg)
-	if taken {
-		return typed
-	}
-	return tea.Batch(typed, m.press(msg))
 }
 
 // press handles a pressed key when none is held.
@@ -320,24 +297,25 @@ func (m *model) press(msg tea.KeyPressMsg) tea.Cmd {
 	case key == "ctrl+c":
 		m.interrupt()
 		return nil
-	case key == "shift+tab" && m.o.Editor != nil && !m.o.Editor.HasPopup() && m.o.NextMode != nil:
+	case key == "shift+tab" && m.o.Editor != nil && !m.o.Editor.HasPopup():
 		m.o.NextMode() // it answers nothing, and neither does a key before it: that was dropped
 		return nil
 	case key == "ctrl+z":
 		m.suspended = true
 		return tea.Suspend
+	case m.openQuestion != nil && m.openQuestion.why != nil:
+		return m.pressInReason(msg)
 	case m.openQuestion != nil:
-		taken, cmd := m.pressInQuestion(msg)
-		if !taken {
-			m.warnedCtrlC, m.warnedCtrlD = false, false
-			cmd = tea.Batch(cmd, m.edit(msg))
+		if m.pressInQuestion(msg) {
+			return nil
 		}
-		return cmd
-	case key == "esc" && len(m.queue) > 0 && m.o.Editor != nil && m.o.Editor.Empty():
-		m.takeBack()
+	case key == "esc" && len(m.queue) > 0 && m.o.Editor != nil && m.o.Editor.Empty(): // takes back the newest text
+		last := len(m.queue) - 1
+		m.o.Editor.SetValue(m.queue[last])
+		m.queue = m.queue[:last]
 		return nil
-	case m.isRhythm(msg):
-		m.hold(msg, true)
+	case m.o.Editor != nil && !m.isDrafting() && msg.Text != "" && key == m.lastKey && m.now().Sub(m.lastAnswered) < rhythm:
+		m.hold(msg.Text, true)
 		return nil
 	case key == "ctrl+d" && m.o.Editor != nil && m.o.Editor.Empty():
 		if m.warnedCtrlD = m.busy; !m.busy {
@@ -375,13 +353,16 @@ func (m *model) interrupt() {
 }
 
 // steers reports whether a queued text is for the running turn.
-func (m *model) steers(typed string) bool { return m.inTurn && m.o.Steers != nil && m.o.Steers(typed) }
+func (m *model) steers(typed string) bool { return m.inTurn && m.o.Steers(typed) }
 
-// takeBack moves the newest queued text back to the editor.
-func (m *model) takeBack() {
-	last := len(m.queue) - 1
-	m.o.Editor.SetValue(m.queue[last])
-	m.queue = m.queue[:last]
+// takeQueued removes the texts that steer Do from the beginning of the queue, and returns them.
+func (m *model) takeQueued() []string {
+	n := 0
+	for n < len(m.queue) && m.steers(m.queue[n]) {
+		n++
+	}
+	defer func() { m.queue = m.queue[n:] }()
+	return m.queue[:n:n]
 }
 
 // restoreQueue moves the queued texts back to the editor: the person meant them to follow a
@@ -401,9 +382,6 @@ func (m *model) edit(msg tea.Msg) tea.Cmd {
 	}
 	if m.o.Editor == nil {
 		return nil
-	}
-	if key, ok := msg.(tea.KeyPressMsg); ok && key.Text != "" {
-		m.lastTyped = m.now()
 	}
 	cmd, sent, ok := m.o.Editor.Update(msg)
 	if !ok || strings.TrimSpace(sent) == "" {

@@ -20,13 +20,7 @@ type region struct {
 	peak         int          // largest height that the part may have on the screen now
 }
 
-// setHeight records the height with which the part will be drawn next.
-func (r *region) setHeight(height int) {
-	r.height = height
-	r.peak = max(r.peak, height)
-}
-
-// update notes that the renderer has the height of the last setHeight. If the renderer has
+// update notes that the renderer has the height that was set last. If the renderer has
 // drawn since the last update, it drew that height or the one before.
 func (r *region) update() {
 	drawn := r.lastDraws + 1
@@ -64,9 +58,8 @@ func (d *drawCounter) Write(p []byte) (int, error) {
 
 // keepFirstColumn changes output of the renderer: instead of erasing the screen from the first
 // column down, it erases the rest of the row and then the screen from the second column down.
-// If the first column is in the first row of the screen, which happens after a resize, tmux
-// takes the renderer's way for clearing the screen, and copies the whole screen to its history
-// each time.
+// In the first row, where a resize can lead, tmux takes the renderer's way for clearing the
+// screen, and copies all of it to its history each time.
 func keepFirstColumn(p []byte) []byte {
 	return bytes.ReplaceAll(p, []byte(ansi.EraseScreenBelow), []byte(ansi.EraseLineRight+ansi.CUF1+ansi.EraseScreenBelow+ansi.CUB1))
 }

@@ -36,15 +36,13 @@ type Options struct {
 	Prompts    []string               // texts that are carried out first, before anything is typed
 	// Do carries out a typed text. leave is set if the person wants to leave, and failed if
 	// the text could not be carried out. It is called for one text at a time, in its own
-	// goroutine, and calls [UI.Event] for each event.
-	Do func(ctx context.Context, typed string) (leave, failed bool)
-	// Steers reports whether a text that is sent while Do is running is for [UI.TakeQueued].
-	// Nil: none is.
-	Steers    func(typed string) bool
-	NextMode  func()        // changes the mode of the chat, for Shift-Tab
-	Mode      func() string // text about the mode, below the editor; empty: none is shown
-	Stop      func()        // stops a running Do
-	LeaveHint func() string // returns a text after the end that says how to come back; must not be nil
+	// goroutine, and calls [UI.Event] for each event. It and the functions below must not be nil.
+	Do        func(ctx context.Context, typed string) (leave, failed bool)
+	Steers    func(typed string) bool // reports whether a text that is sent during a turn is for [UI.TakeQueued]
+	NextMode  func()                  // changes the mode of the chat, for Shift-Tab
+	Mode      func() string           // text about the mode, below the editor; empty: none is shown
+	Stop      func()                  // stops a running Do
+	LeaveHint func() string           // returns a text after the end that says how to come back
 }
 
 // UI is the terminal. Its methods are safe for concurrent use, except Run, which may be
@@ -63,8 +61,7 @@ const (
 	// backlog limits the messages that wait to be shown; the sender of a further one blocks.
 	backlog = 1024
 	// pace is the time for which messages are collected before they are shown together: an
-	// answer that arrives letter by letter is drawn a hundred times a second and not ten
-	// thousand times.
+	// answer that arrives letter by letter is drawn a hundred times a second at most.
 	pace = 10 * time.Millisecond
 )
 
@@ -123,13 +120,8 @@ func (u *UI) pump(program *tea.Program) {
 		case <-u.ended:
 			return
 		}
-		for more := true; more; {
-			select {
-			case next := <-u.events:
-				batch = append(batch, next)
-			default:
-				more = false
-			}
+		for len(u.events) > 0 { // nobody else receives
+			batch = append(batch, <-u.events)
 		}
 		program.Send(happened(batch))
 		<-tick.C
@@ -139,21 +131,20 @@ func (u *UI) pump(program *tea.Program) {
 func (u *UI) Event(e session.Event) { u.send(e) }
 
 // BeginSession shows the later events with the transcript of another session.
-func (u *UI) BeginSession(t *transcript.Transcript) { u.send(t) }
+func (u *UI) BeginSession(t *transcript.Transcript) {
+	u.send(func(m *model) { m.o.Transcript = t })
+}
 
 // SkipCall counts a call that is not shown, so that later calls get the right numbers.
-func (u *UI) SkipCall() { u.send(callSkipped{}) }
-
-// queueTaken asks for the texts of [UI.TakeQueued].
-type queueTaken struct{ texts chan []string } // it has room for one
+func (u *UI) SkipCall() { u.send(func(m *model) { m.o.Transcript.SkipCall() }) }
 
 // TakeQueued returns the texts at the beginning of the queue that steer the running Do, and
 // removes them from the queue: they are sent.
 func (u *UI) TakeQueued() []string {
-	q := queueTaken{make(chan []string, 1)}
-	u.send(q)
+	taken := make(chan []string, 1)
+	u.send(func(m *model) { taken <- m.takeQueued() })
 	select {
-	case texts := <-q.texts:
+	case texts := <-taken:
 		return texts
 	case <-u.ended:
 		return nil

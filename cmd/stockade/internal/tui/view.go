@@ -76,7 +76,7 @@ func (m *model) View() tea.View {
 	for i, row := range rows {
 		rows[i] = ansi.Truncate(row, m.width, "")
 	}
-	m.region.setHeight(len(rows))
+	m.region.height, m.region.peak = len(rows), max(m.region.peak, len(rows))
 	m.drawnWidths = m.drawnWidths[:0]
 	for i, row := range rows {
 		if cursor == nil || i < cursor.Y {
@@ -161,9 +161,6 @@ func (m *model) noticeRows() []string {
 	case m.warnedCtrlD:
 		text = "Ctrl-C stops it; Ctrl-D leaves when nothing runs."
 	case !m.warnedCtrlC:
-		if m.o.Mode == nil {
-			return nil
-		}
 		if text = m.o.Mode(); text == "" {
 			return nil
 		}
@@ -176,7 +173,3 @@ func (m *model) noticeRows() []string {
 }
 
 func (m *model) dim(row string) string { return terminal.Style(m.o.Color, terminal.Dim, row) }
-
-// hardwrap breaks a finished row to the current width, as the row was made for an earlier
-// width.
-func hardwrap(row string, columns int) string { return ansi.Hardwrap(row, columns, true) }
