@@ -92,8 +92,8 @@ type Agent struct {
 	opts         Options
 	conversation Conversation
 	tools        []tool.Definition // tools that the next request offers
-	// contextTokens holds the sizes that servers have told, in tokens, by model; 0: not told.
-	contextTokens map[llm.Model]int
+	// askedTokens holds the sizes of contexts that servers have told, in tokens, by model; 0: not told.
+	askedTokens map[llm.Model]int
 	// refusedTokens is less than the size of the smallest request that a provider has refused as
 	// too long, in tokens; 0: none was refused.
 	refusedTokens int
@@ -109,7 +109,7 @@ func New(opts Options) *Agent {
 			*limit.value = limit.defaultValue
 		}
 	}
-	a := &Agent{opts: opts, conversation: opts.Conversation, contextTokens: map[llm.Model]int{}}
+	a := &Agent{opts: opts, conversation: opts.Conversation, askedTokens: map[llm.Model]int{}}
 	opts.Log.Observe(a.conversation.add) // events between turns, too
 	return a
 }
@@ -172,7 +172,7 @@ func (a *Agent) run(ctx context.Context, prompt string, attachments []Attachment
 	}
 	t.setEndReason(ctx, err)
 	t.end.Steps, t.end.DurationMS = t.step, time.Since(t.start).Milliseconds()
-	t.end.Context = t.contextUse()
+	t.end.Context = t.contextUse(ctx)
 	t.step = 0
 	return t.record(ctx, append(t.finalDrafts, t.draft(session.TypeTurnEnded, "", t.end))...)
 }
@@ -311,7 +311,7 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 			}
 			t.show(session.TypeRestart, restart)
 			clear(arriving)
-			if r.Alternative != nil && !t.fits(ctx) {
+			if b, _ := t.budget(ctx, 0); r.Alternative != nil && t.a.conversation.chars > b.limit {
 				return llm.Reply{}, errSmallerContext
 			}
 		}
@@ -373,7 +373,7 @@ func (t *turn) preload(calls []llm.CallDelta) {
 
 // spend adds the usage of a request to the turn, and returns its cost; nil: unknown.
 func (t *turn) spend(u llm.Usage) *float64 {
-	cost := t.price().Cost(u)
+	cost := t.model().Price.Cost(u)
 	t.end.Usage, t.end.Cost = t.end.Usage.Plus(u), llm.AddCosts(t.end.Cost, cost)
 	return cost
 }

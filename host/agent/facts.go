@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,25 +27,27 @@ const taskPrefix = "task_"
 // facts holds what the program itself knows about the work in a session, from the log. The zero
 // value is a new session.
 type facts struct {
-	tasks     map[string]string // values of the list of tasks, by key
-	taskCalls map[string]bool   // calls that have changed the list of tasks
-	files     []session.ContextFile
-	commands  []session.ContextCommand
-	running   map[string]session.ContextCommand // commands that have no result yet, by call
-	changes   map[string][]session.ContextFile  // changes of calls that have no result yet, by call
+	tasks     map[string]string           // values of the list of tasks, by key
+	taskCalls map[string]bool             // calls that have changed the list of tasks
+	changes   map[string][]session.Change // changes of calls that have not ended yet, by call
+	files     factList                    // changed files
+	commands  factList
 }
+
+// factList is a list of facts, the newest last.
+type factList []fact
+
+// fact is a fact about a file or a command.
+type fact struct{ subject, line string }
 
 // add adds the facts in an event.
 func (f *facts) add(e session.Event) {
 	if f.tasks == nil {
-		f.tasks, f.taskCalls = map[string]string{}, map[string]bool{}
-		f.running, f.changes = map[string]session.ContextCommand{}, map[string][]session.ContextFile{}
+		f.tasks, f.taskCalls, f.changes = map[string]string{}, map[string]bool{}, map[string][]session.Change{}
 	}
-	m, _ := e.Message()
 	switch e.Type {
 	case session.TypeToolStoreChanges:
-		var body session.ToolStoreChanges
-		if json.Unmarshal(e.Body, &body) == nil && body.Owner == "builtin:tasks" {
+		if body := bodyOf[session.ToolStoreChanges](e); body.Owner == "builtin:tasks" {
 			f.taskCalls[e.Call] = true
 			for _, entry := range body.Set {
 				f.tasks[entry.Key] = entry.Text
@@ -52,49 +56,57 @@ func (f *facts) add(e session.Event) {
 				delete(f.tasks, key)
 			}
 		}
-	case session.TypeToolCall:
-		var call llm.CallData
-		var args struct{ Command string }
-		if json.Unmarshal(m.Data, &call) == nil && call.Function.Name == "bash" && json.Unmarshal([]byte(call.Function.Arguments), &args) == nil {
-			f.running[e.Call] = session.ContextCommand{Command: clip(args.Command, maxFactBytes), Call: e.Call}
-		}
 	case session.TypeCallChanges:
-		var body session.Changes
-		if json.Unmarshal(e.Body, &body) == nil {
-			for _, c := range body.Files[:min(len(body.Files), maxFactFiles)] {
-				f.changes[e.Call] = append(f.changes[e.Call], session.ContextFile{Path: clip(c.Path, maxFactBytes), Kind: c.Kind, Call: e.Call})
-			}
+		if e.Turn == 0 {
+			return // of a person's own call
 		}
-	case session.TypeToolResult:
-		var data llm.ResultData
-		var envelope struct {
-			ExitCode *int `json:"exit_code"`
-			Result   struct {
-				ExitCode *int `json:"exit_code"`
-			} `json:"result"`
-		}
-		_ = json.Unmarshal(m.Data, &data)
-		for _, c := range f.changes[e.Call] {
-			if data.Success {
-				f.files = newest(f.files, c, maxFactFiles, func(o session.ContextFile) bool { return o.Path == c.Path })
-			}
-		}
-		if c, ok := f.running[e.Call]; ok && json.Unmarshal([]byte(data.Output), &envelope) == nil {
-			if c.ExitCode = envelope.Result.ExitCode; c.ExitCode == nil {
-				c.ExitCode = envelope.ExitCode
-			}
-			f.commands = newest(f.commands, c, maxFactCommands, func(o session.ContextCommand) bool { return o.Command == c.Command })
-		}
-		delete(f.running, e.Call)
-		delete(f.changes, e.Call)
+		files := bodyOf[session.Changes](e).Files
+		f.changes[e.Call] = append(f.changes[e.Call], files[:min(len(files), maxFactFiles)]...)
 	}
 }
 
-// newest returns a list with a value at its end, without those that are the same, and with at
-// most limit values.
-func newest[T any](list []T, value T, limit int, same func(T) bool) []T {
-	list = append(slices.DeleteFunc(slices.Clone(list), same), value)
-	return list[max(len(list)-limit, 0):]
+// addCall adds the facts about a call of the model that has ended, with the message of its result.
+func (f *facts) addCall(call llm.CallData, result llm.Message) {
+	var data llm.ResultData
+	var args struct{ Command string }
+	var envelope struct {
+		ExitCode *int `json:"exit_code"`
+		Result   struct {
+			ExitCode *int `json:"exit_code"`
+		} `json:"result"`
+	}
+	changes := f.changes[call.ID]
+	delete(f.changes, call.ID)
+	if isCommand := call.Function.Name == "bash"; !isCommand && changes == nil || json.Unmarshal(result.Data, &data) != nil {
+		return
+	} else if isCommand && json.Unmarshal([]byte(call.Function.Arguments), &args) == nil && json.Unmarshal([]byte(data.Output), &envelope) == nil {
+		code := "did not end"
+		if n := cmp.Or(envelope.Result.ExitCode, envelope.ExitCode); n != nil {
+			code = fmt.Sprintf("exit code %d", *n)
+		}
+		command := strings.ReplaceAll(clip(args.Command, maxFactBytes), "\n", " ")
+		f.commands = f.commands.with(command, fmt.Sprintf("%s: %s (call %s)", command, code, call.ID), maxFactCommands)
+	}
+	for _, c := range changes {
+		if path := clip(c.Path, maxFactBytes); data.Success {
+			f.files = f.files.with(path, fmt.Sprintf("%s %s (call %s)", c.Kind, path, call.ID), maxFactFiles)
+		}
+	}
+}
+
+// with returns the list with a fact in place of an earlier one about the same subject, and with at
+// most limit facts.
+func (l factList) with(subject, line string, limit int) factList {
+	l = slices.DeleteFunc(slices.Clone(l), func(f fact) bool { return f.subject == subject })
+	l = append(l, fact{subject, line})
+	return l[max(len(l)-limit, 0):]
+}
+
+func (l factList) lines() (lines []string) {
+	for _, f := range l {
+		lines = append(lines, f.line)
+	}
+	return lines
 }
 
 // openTasks returns the tasks of the list that are not completed, in their order.

@@ -24,21 +24,13 @@ func (t *turn) checkLimits() error {
 		{"turn_calls", t.end.Calls >= o.MaxCalls},
 		{"turn_tokens", t.end.Usage.Total() >= o.MaxTokens},
 		{"session_tokens", spent.Usage.Total()+t.end.Usage.Total() >= o.SessionTokens},
-		{"max_cost", o.MaxCost > 0 && (t.price() == nil || cost != nil && *cost >= o.MaxCost)},
+		{"max_cost", o.MaxCost > 0 && (t.model().Price == nil || cost != nil && *cost >= o.MaxCost)},
 	} {
 		if limit.reached {
 			return &limitError{limit.key}
 		}
 	}
 	return nil
-}
-
-// price returns the price of the model that is asked next; nil: it is not known.
-func (t *turn) price() *llm.Price {
-	if t.fallback != nil {
-		return t.fallback.Price
-	}
-	return t.a.opts.Price
 }
 
 // fuelIsSpent reports whether a call has failed because the calls of the session have no fuel left.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,16 +47,12 @@ func (c *Conversation) beginTurn(turn int) {
 	c.starts = append(c.starts, turnStart{turn, *c})
 }
 
-// rewind makes the conversation what it was before a turn, as an event says. What the session has
-// spent and done stays.
-func (c *Conversation) rewind(body json.RawMessage) {
-	var r session.Rewound
-	if json.Unmarshal(body, &r) != nil || r.Turn < 1 {
-		return
-	}
+// rewind makes the conversation what it was before a turn. What the session has spent and done
+// stays.
+func (c *Conversation) rewind(turn int) {
 	c.endStep()
-	n := slices.IndexFunc(c.starts, func(s turnStart) bool { return s.turn >= r.Turn })
-	if n < 0 {
+	n := slices.IndexFunc(c.starts, func(s turnStart) bool { return s.turn >= turn })
+	if n < 0 || turn < 1 {
 		return
 	}
 	now := *c
