@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,7 +184,7 @@ func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachmen
 	system, others := "", 0
 	if len(t.a.conversation.messages) == 0 && t.a.opts.System != nil {
 		if system = t.a.opts.System(); system != "" {
-			drafts = append(drafts, t.message(llm.System, system))
+			drafts = append(drafts, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.System, Content: system}))
 		}
 	}
 	message := llm.Message{Kind: llm.User, Content: prompt}
@@ -203,8 +204,9 @@ func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachmen
 			}
 		}
 	}
-	if t.a.opts.Answer != nil {
-		drafts = append(drafts, t.draft(session.TypeMessage, "", t.a.opts.Answer.brief()))
+	if form := t.a.opts.Answer; form != nil {
+		text := "[A program reads the answer to the following prompt. Once you have done all that it needs, answer with one JSON object that fits this JSON Schema, and with nothing around it, no code fence either: " + string(form.Schema) + "]"
+		drafts = append(drafts, t.draft(session.TypeMessage, "", llm.BriefMessage(OutputSchema, text)))
 	}
 	if err := t.checkPrompt(ctx, message, len(system)+others); err != nil {
 		return errors.Join(err, t.record(ctx, t.draft(session.TypeTurnStarted, "", started))) // nothing of it is sent, now or later
@@ -221,21 +223,18 @@ func (t *turn) next(ctx context.Context) error {
 	t.step++
 	last := t.step > t.a.opts.MaxSteps // no tools are offered any more, as for a second try of an answer
 	t.a.tools = t.a.opts.Tools.Definitions()
-	if err := t.makeRoom(ctx, false); err != nil {
-		return err
-	}
-	reply, err := t.ask(ctx, last)
+	var reply llm.Reply
+	var tooLong error // the provider has refused the request with it
+	err := errSmallerContext
 	for errors.Is(err, errSmallerContext) { // once for each model that stands in at the most: what was left out stays so
-		if err = t.makeRoom(ctx, false); err == nil {
-			reply, err = t.ask(ctx, last)
-		}
-	}
-	if refusal, ok := errors.AsType[*llm.ProviderError](err); ok && refusal.Code == llm.ContextExceeded && ctx.Err() == nil {
-		t.noteRefusal()
-		if t.makeRoom(ctx, true) != nil {
-			return err // nothing can be left out
+		if err = t.makeRoom(ctx, tooLong != nil); err != nil {
+			return cmp.Or(tooLong, err)
 		}
 		reply, err = t.ask(ctx, last)
+		if e, ok := errors.AsType[*llm.ProviderError](err); ok && e.Code == llm.ContextExceeded && tooLong == nil && ctx.Err() == nil {
+			tooLong, err = err, errSmallerContext
+			t.noteRefusal()
+		}
 	}
 	if err != nil {
 		return err
@@ -318,9 +317,13 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		if delta.Reasoning != "" {
 			t.show(session.TypeReasoning, session.Reasoning{Bytes: len(delta.Reasoning)})
 		}
-		t.preload(delta.Calls)
-		for _, c := range arriving.add(delta.Calls) {
-			t.show(session.TypeWriting, c)
+		for _, c := range delta.Calls {
+			if tools, can := t.a.opts.Tools.(Preloader); can && c.Name != "" {
+				tools.Preload(c.Name)
+			}
+			if shown, news := arriving.add(c, assembler.Arguments(c.Index)); news {
+				t.show(session.TypeWriting, shown)
+			}
 		}
 		if delta.Text != "" {
 			t.show(session.TypeDelta, session.Delta{Text: delta.Text})
@@ -359,16 +362,6 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		return reply, nil
 	}
 	return reply, t.record(ctx, drafts...)
-}
-
-// preload prepares the tools of calls that have begun to arrive.
-func (t *turn) preload(calls []llm.CallDelta) {
-	tools, can := t.a.opts.Tools.(Preloader)
-	for _, c := range calls {
-		if can && c.Name != "" {
-			tools.Preload(c.Name)
-		}
-	}
 }
 
 // spend adds the usage of a request to the turn, and returns its cost; nil: unknown.
@@ -523,11 +516,6 @@ func (t *turn) setEndReason(ctx context.Context, err error) {
 // draft returns an event of this turn that is not recorded yet.
 func (t *turn) draft(typ session.Type, call string, body any) session.Draft {
 	return session.NewDraft(typ, t.n, t.step, call, body)
-}
-
-// message returns the event of a text message.
-func (t *turn) message(kind llm.Kind, text string) session.Draft {
-	return t.draft(session.TypeMessage, "", llm.Message{Kind: kind, Content: text})
 }
 
 // record appends events to the log, all or none, even if ctx has ended. The conversation gets

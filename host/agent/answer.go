@@ -22,10 +22,6 @@ type AnswerForm struct {
 // turn whose answer does not have it.
 const OutputSchema = "output_schema"
 
-func (f *AnswerForm) brief() llm.Message {
-	return llm.BriefMessage(OutputSchema, "[A program reads the answer to the following prompt. Once you have done all that it needs, answer with one JSON object that fits this JSON Schema, and with nothing around it, no code fence either: "+string(f.Schema)+"]")
-}
-
 // checkForm ends the turn if its answer has the form of Options.Answer. Otherwise it asks the model
 // once more.
 func (t *turn) checkForm(ctx context.Context, answer string) error {
