@@ -45,16 +45,11 @@ func actionsOf(phrases []phrase, offered map[string]bool) (todo []action, upTo [
 		if !ok {
 			continue
 		}
-		switch args := a.args.(type) {
-		case pathArgs:
-			seen[args.Path] = seen[args.Path] || a.tool == "file_read"
-		case writeArgs:
-			seen[args.Path] = true
-		case editArgs:
-			if !seen[args.Path] && offered["file_read"] {
-				todo = append(todo, action{"file_read", pathArgs{args.Path}})
+		if a.path != "" && strings.HasPrefix(a.tool, "file_") {
+			if a.tool == "file_edit" && !seen[a.path] && offered["file_read"] {
+				todo = append(todo, newAction("file_read", "path", a.path))
 			}
-			seen[args.Path] = true
+			seen[a.path] = true
 		}
 		todo = append(todo, a)
 		upTo[i] = len(todo)
@@ -166,8 +161,10 @@ func report(phrases []phrase, upTo []int, cut bool, calls []pastCall, limit stri
 	}
 	if unclear || len(phrases) == 0 {
 		out.WriteString("\nIt understands these phrases, joined by \"then\" or on lines of their own:\n")
-		for _, usage := range phraseForms {
-			out.WriteString("    " + usage + "\n")
+		for _, f := range forms {
+			if f.usage != "" {
+				out.WriteString("    " + f.usage + "\n")
+			}
 		}
 	}
 	return out.String()

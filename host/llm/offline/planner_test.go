@@ -183,7 +183,7 @@ func results(c llm.CallData) string {
 	case "ls":
 		return output(map[string]any{"output": "a.txt\nsrc/", "count": 2})
 	case "file_read":
-		var args pathArgs
+		var args struct{ Path string }
 		if json.Unmarshal([]byte(c.Function.Arguments), &args); args.Path == "missing" {
 			return string(tool.Failed(tool.CodeNotFound, tool.NotFound, "no file %q", args.Path).Envelope())
 		}

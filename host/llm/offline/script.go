@@ -23,21 +23,12 @@ const maxScriptBytes = 16 << 20
 // requests get the lines in the order in which they arrive.
 //
 // A script is JSON Lines. Empty lines and lines that begin with # or // are ignored. Each other
-// line is one answer of the model:
+// line is an [Answer], with tool_calls in place of Calls:
 //
 //	{"text":"I look.","tool_calls":[{"id":"a","name":"file_read","arguments":{"path":"x"}}],"chunk_bytes":3}
+//	{"status":429,"headers":{"Retry-After":"0"},"error":{"message":"slow down","code":"rate_limit_exceeded"}}
 //
 // arguments may be a string, which is sent unchanged, malformed or not. The id may be left out.
-// reasoning, signature (which the client has to send back), finish and usage may be set; usage
-// is {"input_tokens":1,"output_tokens":2}, also with cached_tokens and reasoning_tokens. Or a
-// line is a fault:
-//
-//	{"status":429,"headers":{"Retry-After":"0"},"error":{"message":"slow down","code":"rate_limit_exceeded"}}
-//	{"text":"half","cut_after_bytes":40}   close the connection in the stream
-//	{"stall":true}                         be silent until the client leaves; after "text" if there is one
-//	{"empty":true}                         a stream without events
-//	{"raw":"<html>"}                       this body, as text/event-stream unless headers say otherwise
-//	{"flood":true}                         one line that never ends
 //
 // Any line may have "expect" and "expect_not": texts that must and must not occur in the request.
 // They are searched in the request's bytes, in each of its JSON strings, and in each string of a

@@ -205,14 +205,13 @@ func (c *Client) List(ctx context.Context, path string, header http.Header, list
 	if err != nil {
 		return nil, err
 	}
-	var outer map[string]json.RawMessage
-	var inner []map[string]json.RawMessage
-	if json.Unmarshal(body, &outer) != nil || json.Unmarshal(outer[list], &inner) != nil {
+	var models []json.RawMessage
+	if json.Unmarshal(lookup(body, list), &models) != nil {
 		return nil, nil
 	}
 	var names []string
-	for _, m := range inner[:min(len(inner), maxModels)] {
-		names = append(names, ScalarText(m[name]))
+	for _, m := range models[:min(len(models), maxModels)] {
+		names = append(names, ScalarText(lookup(m, name)))
 	}
 	return names, nil
 }

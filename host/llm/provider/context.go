@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -40,7 +39,7 @@ func (c *Client) FindContextSize(ctx context.Context, model string, header http.
 		if err != nil {
 			continue
 		}
-		if n := page.tokens(body, model); n >= minContextTokens {
+		if n := page.tokens(body, model); n > 0 {
 			return n
 		}
 	}
@@ -49,35 +48,29 @@ func (c *Client) FindContextSize(ctx context.Context, model string, header http.
 
 // tokens returns the size of a model's context from a page; 0: the page does not tell.
 func (p ContextPage) tokens(body []byte, model string) int {
-	if p.List == "" {
-		return p.size(body)
-	}
-	var outer map[string]json.RawMessage
-	var list []map[string]json.RawMessage
-	if json.Unmarshal(body, &outer) != nil || json.Unmarshal(outer[p.List], &list) != nil {
+	list := []json.RawMessage{body}
+	if p.List != "" && json.Unmarshal(lookup(body, p.List), &list) != nil {
 		return 0
 	}
 	for _, m := range list[:min(len(list), maxModels)] {
-		if strings.TrimPrefix(ScalarText(m[p.Name]), "models/") == strings.TrimPrefix(model, "models/") {
-			element, _ := json.Marshal(m) // it was JSON
-			return p.size(element)
+		if p.List != "" && strings.TrimPrefix(ScalarText(lookup(m, p.Name)), "models/") != strings.TrimPrefix(model, "models/") {
+			continue
+		}
+		for _, field := range p.Fields {
+			if n := ParseTokens(lookup(m, field)); n >= minContextTokens {
+				return n
+			}
 		}
 	}
 	return 0
 }
 
-// size returns the first size in the fields of an object; 0: there is none.
-func (p ContextPage) size(object []byte) int {
-	for _, field := range p.Fields {
-		value := json.RawMessage(bytes.TrimSpace(object))
-		for name := range strings.SplitSeq(field, ".") {
-			var fields map[string]json.RawMessage
-			_ = json.Unmarshal(value, &fields) // what is no object has no fields
-			value = fields[name]
-		}
-		if n := ParseTokens(value); n > 0 {
-			return n
-		}
+// lookup returns the value at a path in an object, names with points between; nil: there is none.
+func lookup(object json.RawMessage, path string) json.RawMessage {
+	for name := range strings.SplitSeq(path, ".") {
+		var fields map[string]json.RawMessage
+		_ = json.Unmarshal(object, &fields) // what is no object has no fields
+		object = fields[name]
 	}
-	return 0
+	return object
 }
