@@ -9,7 +9,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -178,14 +177,30 @@ func (a *Agent) run(ctx context.Context, prompt string, attachments []Attachment
 	return t.record(ctx, append(t.finalDrafts, t.draft(session.TypeTurnEnded, "", t.end))...)
 }
 
+// opening returns the messages before the next prompt: the system prompt of a new session, and the
+// briefs that the model does not have.
+func (a *Agent) opening() (out []llm.Message) {
+	if len(a.conversation.messages) == 0 && a.opts.System != nil {
+		if text := a.opts.System(); text != "" {
+			out = append(out, llm.Message{Kind: llm.System, Content: text})
+		}
+	}
+	if a.opts.Briefs != nil {
+		for _, b := range a.opts.Briefs() {
+			if !hasBrief(append(out, a.conversation.messages...), b) {
+				out = append(out, llm.BriefMessage(b.Name, b.Text))
+			}
+		}
+	}
+	return out
+}
+
 // begin records the first events: the system prompt of a new session, the briefs, the prompt.
 func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachment) error {
-	var drafts []session.Draft
-	system, others := "", 0
-	if len(t.a.conversation.messages) == 0 && t.a.opts.System != nil {
-		if system = t.a.opts.System(); system != "" {
-			drafts = append(drafts, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.System, Content: system}))
-		}
+	first := t.a.opening()
+	if form := t.a.opts.Answer; form != nil {
+		text := "[A program reads the answer to the following prompt. Once you have done all that it needs, answer with one JSON object that fits this JSON Schema, and with nothing around it, no code fence either: " + string(form.Schema) + "]"
+		first = append(first, llm.BriefMessage(OutputSchema, text))
 	}
 	message := llm.Message{Kind: llm.User, Content: prompt}
 	for i, a := range attachments {
@@ -195,23 +210,17 @@ func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachmen
 		message.Content += "\n\n" + a.Text
 		message.Parts = append(message.Parts, llm.ImageParts(a.Images)...)
 	}
-	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.ModelName, Workspace: t.a.opts.Cwd}
-	drafts = append(drafts, t.draft(session.TypeTurnStarted, "", started))
-	if t.a.opts.Briefs != nil {
-		for _, b := range t.a.opts.Briefs() {
-			if others += len(b.Text); !strings.Contains(system, b.Text) && !t.a.conversation.hasBrief(b) {
-				drafts = append(drafts, t.draft(session.TypeMessage, "", llm.BriefMessage(b.Name, b.Text)))
-			}
-		}
+	first = append(first, message)
+	started := t.draft(session.TypeTurnStarted, "", session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.ModelName, Workspace: t.a.opts.Cwd})
+	if err := t.checkPrompt(ctx, first); err != nil {
+		return errors.Join(err, t.record(ctx, started)) // nothing of it is sent, now or later
 	}
-	if form := t.a.opts.Answer; form != nil {
-		text := "[A program reads the answer to the following prompt. Once you have done all that it needs, answer with one JSON object that fits this JSON Schema, and with nothing around it, no code fence either: " + string(form.Schema) + "]"
-		drafts = append(drafts, t.draft(session.TypeMessage, "", llm.BriefMessage(OutputSchema, text)))
+	var drafts []session.Draft
+	for _, m := range first {
+		drafts = append(drafts, t.draft(session.TypeMessage, "", m))
 	}
-	if err := t.checkPrompt(ctx, message, len(system)+others); err != nil {
-		return errors.Join(err, t.record(ctx, t.draft(session.TypeTurnStarted, "", started))) // nothing of it is sent, now or later
-	}
-	return t.record(ctx, append(drafts, t.draft(session.TypeMessage, "", message))...)
+	turn := slices.IndexFunc(first, func(m llm.Message) bool { return m.Kind != llm.System })
+	return t.record(ctx, slices.Insert(drafts, turn, started)...)
 }
 
 // next asks the model once, and carries out the calls of its reply. If the turn is over, it

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
@@ -52,21 +51,10 @@ func (s *Spent) add(u llm.Usage, cost *float64) {
 func (a *Agent) ContextReport(ctx context.Context) ContextReport {
 	limit := a.contextTokens(ctx, (&turn{a: a}).model(), true)
 	messages := a.conversation.messages
-	c := ContextReport{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, LeftOut: a.conversation.leftOut, Limit: cmp.Or(limit, AssumedContextTokens), Assumed: limit <= 0, Spent: a.conversation.spent}
-	if len(messages) == 0 { // the first turn begins with these messages
-		system := ""
-		if a.opts.System != nil {
-			system = a.opts.System()
-		}
-		c.System = len(system)
-		if a.opts.Briefs != nil {
-			for _, b := range a.opts.Briefs() {
-				if !strings.Contains(system, b.Text) {
-					c.System += len(b.Text)
-				}
-			}
-		}
+	if len(messages) == 0 {
+		messages = a.opening() // the first turn begins with them
 	}
+	c := ContextReport{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, LeftOut: a.conversation.leftOut, Limit: cmp.Or(limit, AssumedContextTokens), Assumed: limit <= 0, Spent: a.conversation.spent}
 	a.tools = a.opts.Tools.Definitions()
 	c.Tools = a.toolChars()
 	for _, m := range messages {

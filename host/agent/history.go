@@ -199,15 +199,15 @@ func (c *Conversation) append(m llm.Message, call string) {
 	c.messages, c.about, c.chars = append(c.messages, m), append(c.about, a), c.chars+a.chars
 }
 
-// hasBrief reports whether the model has the text of b: as the newest brief under its name,
+// hasBrief reports whether messages have the text of b: as the newest brief under its name,
 // or, if there is no brief under the name, as a part of the system prompt.
-func (c *Conversation) hasBrief(b Brief) bool {
-	for _, m := range slices.Backward(c.messages) {
+func hasBrief(messages []llm.Message, b Brief) bool {
+	for _, m := range slices.Backward(messages) {
 		if name, ok := m.Brief(); ok && name == b.Name {
 			return m.Content == b.Text
 		}
 	}
-	return slices.ContainsFunc(c.messages, func(m llm.Message) bool { return m.Kind == llm.System && strings.Contains(m.Content, b.Text) })
+	return slices.ContainsFunc(messages, func(m llm.Message) bool { return m.Kind == llm.System && strings.Contains(m.Content, b.Text) })
 }
 
 // endStep ends a step: it appends the results of its calls in the order of the calls. A

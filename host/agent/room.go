@@ -131,18 +131,20 @@ func (t *turn) makeRoom(ctx context.Context, tooLong bool) error {
 // context is too small for the request.
 var errSmallerContext = errors.New("the request is too large for the next model")
 
-// checkPrompt returns a *limitError if the message of a prompt is too large for a request, even
-// if the request leaves out everything that can be left out. others is the size of the new
-// messages beside it, in characters.
-func (t *turn) checkPrompt(ctx context.Context, prompt llm.Message, others int) error {
-	others += size(prompt)
-	b, key := t.budget(ctx, others)
-	for _, m := range t.a.conversation.messages {
-		if m.Kind == llm.System {
-			others += size(m)
+// checkPrompt returns a *limitError if the first messages of a turn are too large for a request,
+// even if the request leaves out everything that can be left out.
+func (t *turn) checkPrompt(ctx context.Context, first []llm.Message) error {
+	chars, c := 0, &t.a.conversation
+	for _, m := range first {
+		chars += size(m)
+	}
+	b, key := t.budget(ctx, chars)
+	for i, replaced := range c.replaced(c.numbered) {
+		if !replaced && !isPrompt(c.messages[i]) {
+			chars += c.about[i].chars
 		}
 	}
-	if others > b.limit {
+	if chars > b.limit {
 		return &limitError{key}
 	}
 	return nil
