@@ -134,26 +134,27 @@ func (t *turn) compact(ctx context.Context, b budget, focus string) error {
 // characters.
 func summaryText(facts *facts, summary string, target int) string {
 	text := summaryHead
-	list := func(heading string, lines []string, room int) {
-		n := len(lines) // of the older ones, which are counted only
-		for ; n > 0 && room >= len(lines[n-1])+4; n-- {
-			room -= len(lines[n-1]) + 4
+	list := func(heading string, facts []fact, room int) {
+		lines := ""
+		for i, f := range slices.Backward(facts) { // the newest matter most
+			if room -= len(f.line) + 4; room < 0 {
+				lines = fmt.Sprintf("(%d more)\n", i+1) + lines
+				break
+			}
+			lines = f.line + "\n" + lines
 		}
-		if n > 0 {
-			lines = append([]string{fmt.Sprintf("(%d more)", n)}, lines[n:]...)
-		}
-		if len(lines) > 0 {
-			text += fmt.Sprintf("\n%s, from the program:\n%s", heading, quoted(strings.Join(lines, "\n")))
+		if lines != "" {
+			text += fmt.Sprintf("\n%s, from the program:\n%s", heading, quoted(lines))
 		}
 	}
 	tasks, room := facts.openTasks(), max(target/4, 200)
 	for i, task := range tasks {
-		tasks[i] = clip(task, max(room/len(tasks)-8, maxFactBytes/2))
+		tasks[i].line = clip(task.line, max(room/len(tasks)-8, maxFactBytes/2))
 	}
 	list("Open tasks", tasks, room)
 	room = min(maxFactsChars, max(target/8, 200)) / 2
-	list("Changed files", facts.files.lines(), room)
-	list("Commands and their last results", facts.commands.lines(), room)
+	list("Changed files", facts.files, room)
+	list("Commands and their last results", facts.commands, room)
 	if summary == "" {
 		return text + "\nThere is no summary of the rest."
 	}

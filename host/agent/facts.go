@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,32 +20,25 @@ const (
 	maxFactBytes    = 200
 )
 
-// taskPrefix begins the keys of tasks in the store of the built-in tools for tasks.
-const taskPrefix = "task_"
-
 // facts holds what the program itself knows about the work in a session, from the log. The zero
 // value is a new session.
 type facts struct {
-	tasks     map[string]string           // values of the list of tasks, by key
-	taskCalls map[string]bool             // calls that have changed the list of tasks
-	changes   map[string][]session.Change // changes of calls that have not ended yet, by call
-	files     factList                    // changed files
-	commands  factList
+	tasks     map[string]string // values of the list of tasks, by key
+	taskCalls map[string]bool   // calls that have changed the list of tasks
+	files     []fact            // changed files, the newest last
+	commands  []fact            // commands that the model has run, the newest last
 }
 
-// factList is a list of facts, the newest last.
-type factList []fact
-
-// fact is a fact about a file or a command.
+// fact is a line about a file, a command or a task.
 type fact struct{ subject, line string }
 
 // add adds the facts in an event.
 func (f *facts) add(e session.Event) {
-	if f.tasks == nil {
-		f.tasks, f.taskCalls, f.changes = map[string]string{}, map[string]bool{}, map[string][]session.Change{}
-	}
 	switch e.Type {
 	case session.TypeToolStoreChanges:
+		if f.tasks == nil {
+			f.tasks, f.taskCalls = map[string]string{}, map[string]bool{}
+		}
 		if body := bodyOf[session.ToolStoreChanges](e); body.Owner == "builtin:tasks" {
 			f.taskCalls[e.Call] = true
 			for _, entry := range body.Set {
@@ -57,68 +49,47 @@ func (f *facts) add(e session.Event) {
 			}
 		}
 	case session.TypeCallChanges:
-		if e.Turn == 0 {
-			return // of a person's own call
-		}
 		files := bodyOf[session.Changes](e).Files
-		f.changes[e.Call] = append(f.changes[e.Call], files[:min(len(files), maxFactFiles)]...)
+		for _, c := range files[:min(len(files), maxFactFiles)] {
+			path := clip(c.Path, maxFactBytes)
+			f.files = newest(f.files, fact{path, fmt.Sprintf("%s %s (call %s)", c.Kind, path, e.Call)}, maxFactFiles)
+		}
 	}
 }
 
-// addCall adds the facts about a call of the model that has ended, with the message of its result.
-func (f *facts) addCall(call llm.CallData, result llm.Message) {
+// addCommand adds a command of the model that has ended.
+func (f *facts) addCommand(call llm.CallData, result llm.Message) {
 	var data llm.ResultData
 	var args struct{ Command string }
-	var envelope struct {
-		ExitCode *int `json:"exit_code"`
-		Result   struct {
-			ExitCode *int `json:"exit_code"`
-		} `json:"result"`
-	}
-	changes := f.changes[call.ID]
-	delete(f.changes, call.ID)
-	if isCommand := call.Function.Name == "bash"; !isCommand && changes == nil || json.Unmarshal(result.Data, &data) != nil {
+	if call.Function.Name != "bash" || json.Unmarshal([]byte(call.Function.Arguments), &args) != nil || json.Unmarshal(result.Data, &data) != nil {
 		return
-	} else if isCommand && json.Unmarshal([]byte(call.Function.Arguments), &args) == nil && json.Unmarshal([]byte(data.Output), &envelope) == nil {
-		code := "did not end"
-		if n := cmp.Or(envelope.Result.ExitCode, envelope.ExitCode); n != nil {
-			code = fmt.Sprintf("exit code %d", *n)
-		}
-		command := strings.ReplaceAll(clip(args.Command, maxFactBytes), "\n", " ")
-		f.commands = f.commands.with(command, fmt.Sprintf("%s: %s (call %s)", command, code, call.ID), maxFactCommands)
 	}
-	for _, c := range changes {
-		if path := clip(c.Path, maxFactBytes); data.Success {
-			f.files = f.files.with(path, fmt.Sprintf("%s %s (call %s)", c.Kind, path, call.ID), maxFactFiles)
-		}
+	_, after, _ := strings.Cut(data.Output, `"exit_code":`) // cannot occur in a text, whose quotes are escaped
+	code, n := "did not end", 0
+	if _, err := fmt.Sscan(after, &n); err == nil {
+		code = fmt.Sprintf("exit code %d", n)
 	}
+	command := clip(args.Command, maxFactBytes)
+	f.commands = newest(f.commands, fact{command, fmt.Sprintf("%s: %s (call %s)", strings.ReplaceAll(command, "\n", " "), code, call.ID)}, maxFactCommands)
 }
 
-// with returns the list with a fact in place of an earlier one about the same subject, and with at
+// newest returns a list with a fact in place of an earlier one about the same subject, and with at
 // most limit facts.
-func (l factList) with(subject, line string, limit int) factList {
-	l = slices.DeleteFunc(slices.Clone(l), func(f fact) bool { return f.subject == subject })
-	l = append(l, fact{subject, line})
-	return l[max(len(l)-limit, 0):]
-}
-
-func (l factList) lines() (lines []string) {
-	for _, f := range l {
-		lines = append(lines, f.line)
-	}
-	return lines
+func newest(list []fact, f fact, limit int) []fact {
+	list = append(slices.DeleteFunc(slices.Clone(list), func(o fact) bool { return o.subject == f.subject }), f)
+	return list[max(len(list)-limit, 0):]
 }
 
 // openTasks returns the tasks of the list that are not completed, in their order.
-func (f *facts) openTasks() (open []string) {
+func (f *facts) openTasks() (open []fact) {
 	number := func(key string) int {
-		n, _ := strconv.Atoi(strings.TrimPrefix(key, taskPrefix))
+		n, _ := strconv.Atoi(strings.TrimPrefix(key, "task_"))
 		return n
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(f.tasks), func(a, b string) int { return number(a) - number(b) }) {
 		var task struct{ Content, Status string }
-		if json.Unmarshal([]byte(f.tasks[key]), &task) == nil && task.Status != "completed" && strings.HasPrefix(key, taskPrefix) {
-			open = append(open, key+" ("+task.Status+"): "+task.Content)
+		if json.Unmarshal([]byte(f.tasks[key]), &task) == nil && task.Status != "completed" && strings.HasPrefix(key, "task_") {
+			open = append(open, fact{key, key + " (" + task.Status + "): " + task.Content})
 		}
 	}
 	return open

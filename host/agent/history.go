@@ -219,7 +219,7 @@ func (c *Conversation) endStep() {
 			m = llm.ResultMessage(call.ID, call.Function.Name, interruptedResult(call.Function.Name))
 		}
 		c.append(m, call.ID)
-		c.facts.addCall(call, m)
+		c.facts.addCommand(call, m)
 	}
 	c.openCalls, c.results, c.answered = nil, nil, false
 }
