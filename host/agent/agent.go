@@ -242,7 +242,9 @@ func (t *turn) next(ctx context.Context) error {
 		reply, err = t.ask(ctx, last)
 		if e, ok := errors.AsType[*llm.ProviderError](err); ok && e.Code == llm.ContextExceeded && tooLong == nil && ctx.Err() == nil {
 			tooLong, err = err, errSmallerContext
-			t.noteRefusal()
+			c := &t.a.conversation // the context is smaller than it was believed to be
+			tokens := c.reported.tokensFor(c.chars, t.a.toolChars())
+			t.a.refusedTokens = min(cmp.Or(t.a.refusedTokens, tokens), tokens) * 9 / 10
 		}
 	}
 	if err != nil {
@@ -309,7 +311,10 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		if err != nil {
 			part := assembler.Reply()
 			t.spend(part.Usage)
-			return llm.Reply{}, errors.Join(err, t.recordPartial(ctx, part.Text))
+			if part.Text != "" { // without its calls: their arguments may be cut
+				err = errors.Join(err, t.record(ctx, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: part.Text, Data: json.RawMessage(`{"partial":true}`)})))
+			}
+			return llm.Reply{}, err
 		}
 		if delta.Restart != nil {
 			r := delta.Restart
@@ -378,15 +383,6 @@ func (t *turn) spend(u llm.Usage) *float64 {
 	cost := t.model().Price.Cost(u)
 	t.end.Usage, t.end.Cost = t.end.Usage.Plus(u), llm.AddCosts(t.end.Cost, cost)
 	return cost
-}
-
-// recordPartial records the text of an answer that broke off. Calls in this answer are not
-// recorded, because their arguments may be cut.
-func (t *turn) recordPartial(ctx context.Context, text string) error {
-	if text == "" {
-		return nil
-	}
-	return t.record(ctx, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: text, Data: json.RawMessage(`{"partial":true}`)}))
 }
 
 // assignID gives a call an ID that is new in the session: the log identifies calls by their

@@ -179,11 +179,7 @@ func (t *turn) summarize(ctx context.Context, body *session.ContextCompacted, b 
 	}}
 	var failed error
 	for delta, err := range by.Model.Stream(ctx, request) {
-		if err == nil {
-			err = assembler.Add(delta)
-		}
-		if err != nil {
-			failed = err
+		if failed = cmp.Or(err, assembler.Add(delta)); failed != nil {
 			break
 		}
 	}

@@ -158,25 +158,17 @@ func (c *Conversation) apply(i int, r session.ContextReduction) bool {
 func (c *Conversation) reduce(parts []session.ContextReduction) {
 	c.messages, c.about = slices.Clone(c.messages), slices.Clone(c.about) // a turn to go back to has the others
 	for _, r := range parts {
-		ofResult := r.Part == session.PartResult || r.Part == session.PartImages
-		for i, a := range slices.Backward(c.about) {
-			if r.Call != "" && a.call == r.Call && (c.messages[i].Kind == llm.ToolResult) == ofResult || r.Call == "" && a.number == r.Message {
-				c.apply(i, r)
-				break
-			}
+		if i := slices.IndexFunc(c.about, func(a about) bool { return a.number == r.Message }); i >= 0 {
+			c.apply(i, r)
 		}
 	}
 }
 
 // try reduces message i, if that makes it shorter.
 func (p *planner) try(i int, r session.ContextReduction) {
-	if !p.apply(i, r) {
-		return
+	if r.Message = p.about[i].number; p.apply(i, r) {
+		p.parts = append(p.parts, r)
 	}
-	if r.Call = p.about[i].call; r.Call == "" {
-		r.Message = p.about[i].number
-	}
-	p.parts = append(p.parts, r)
 }
 
 // cutResult cuts a result to at most chars characters, as far as that is possible.

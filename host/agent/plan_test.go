@@ -42,7 +42,8 @@ func working(t testing.TB, steps ...[]int) Conversation {
 // cuts lists the calls whose results were cut, in the order of the reductions.
 func (p *planner) cuts() (out []string) {
 	for _, r := range p.parts {
-		out = append(out, r.Call)
+		i := slices.IndexFunc(p.about, func(a about) bool { return a.number == r.Message })
+		out = append(out, p.about[i].call)
 	}
 	return out
 }
@@ -134,8 +135,8 @@ func TestReductionsOfAnyLog(t *testing.T) {
 		for range rnd.IntN(8) {
 			var r session.ContextReduction
 			r.Part = parts[rnd.IntN(len(parts))]
-			r.Call = []string{"", "c1", "c2", "ghost"}[rnd.IntN(4)]
-			for _, n := range []*int{&r.Message, &r.Head, &r.Tail, &r.Images} {
+			r.Message = rnd.IntN(len(c.messages)+3) - 1
+			for _, n := range []*int{&r.Head, &r.Tail, &r.Images} {
 				*n = []int{-1 << 62, -1, 0, 1, 7, 250, 1 << 62}[rnd.IntN(7)]
 			}
 			c.reduce([]session.ContextReduction{r})

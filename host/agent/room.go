@@ -149,11 +149,3 @@ func (t *turn) checkPrompt(ctx context.Context, first []llm.Message) error {
 	}
 	return nil
 }
-
-// noteRefusal notes that the provider has refused the request as too long: the context is
-// smaller than it was believed to be.
-func (t *turn) noteRefusal() {
-	a := t.a
-	tokens := a.conversation.reported.tokensFor(a.conversation.chars, a.toolChars())
-	a.refusedTokens = min(cmp.Or(a.refusedTokens, tokens), tokens) * 9 / 10
-}

@@ -216,15 +216,13 @@ const (
 	PartImages    ContextPart = "images"
 )
 
-// ContextReduction is a part of one message that requests leave out. A message with a call is
-// found by the ID of the call.
+// ContextReduction is a part of one message that requests leave out.
 type ContextReduction struct {
 	Part    ContextPart `json:"part"`
-	Call    string      `json:"call,omitempty"`    // ID of the call; empty: the message belongs to none
-	Message int         `json:"message,omitempty"` // number of the message in the session, from 1, if Call is empty
-	Images  int         `json:"images,omitempty"`  // number of images that are left out, from the first on
-	Head    int         `json:"head,omitempty"`    // bytes that stay at the beginning of the text
-	Tail    int         `json:"tail,omitempty"`    // bytes that stay at the end of the text
+	Message int         `json:"message"`          // number of the message in the session, from 1
+	Images  int         `json:"images,omitempty"` // number of images that are left out, from the first on
+	Head    int         `json:"head,omitempty"`   // bytes that stay at the beginning of the text
+	Tail    int         `json:"tail,omitempty"`   // bytes that stay at the end of the text
 }
 
 // ContextCompacted is the body of context.compacted: a summary that later requests have in place

@@ -26,22 +26,17 @@ type responsesRequest struct {
 }
 
 type responsesTool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      *bool           `json:"strict"`
+	openai.FunctionDefinition
+	Type       string          `json:"type"`
+	Parameters json.RawMessage `json:"parameters"`
 }
 
 // The items of the input that this server understands.
 type (
 	responsesMessage struct {
-		Type    string          `json:"type"`
+		openai.ResponseInputMessage
 		ID      string          `json:"id"`
-		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"` // a text, or a list of parts
-		Status  string          `json:"status"`
-		Phase   string          `json:"phase"`
 	}
 	responsesPart struct {
 		Type        string          `json:"type"`
@@ -62,11 +57,9 @@ type (
 		Status    string `json:"status"`
 	}
 	responsesOutput struct {
-		Type   string          `json:"type"`
+		openai.ResponseFunctionCallOutput
 		ID     string          `json:"id"`
-		CallID string          `json:"call_id"`
 		Output json.RawMessage `json:"output"` // a text, or a list of parts
-		Status string          `json:"status"`
 	}
 	responsesReasoning struct {
 		Type             string          `json:"type"`
