@@ -152,14 +152,15 @@ type turn struct {
 	finalDrafts  []session.Draft   // events of a step without calls, recorded with the end of the turn
 	// fallback is the model that answers for the rest of the turn because the agent's own
 	// model has failed, see [llm.Failover]. Nil: the agent's own model answers.
-	fallback         *llm.Alternative
-	triedForm        bool // set once an answer of this turn did not have the form of Options.Answer
-	warnedCallAsText bool // set once the model was warned in this turn that it wrote a call as text
+	fallback *llm.Alternative
+	// told holds the limits that the turn ends with if its next answer is not better: OutputSchema
+	// and llm.CallAsText.
+	told map[string]bool
 }
 
 // run runs one turn. It returns an error only if the event turn.ended could not be recorded.
 func (a *Agent) run(ctx context.Context, prompt string, attachments []Attachment) error {
-	t := &turn{a: a, n: a.conversation.turn + 1, start: time.Now(), repeatCounts: map[string]int{}}
+	t := &turn{a: a, n: a.conversation.turn + 1, start: time.Now(), repeatCounts: map[string]int{}, told: map[string]bool{}}
 	a.tools = a.opts.Tools.Definitions()
 	if limit := a.opts.MaxTime; limit > 0 {
 		var cancel context.CancelFunc
@@ -172,7 +173,9 @@ func (a *Agent) run(ctx context.Context, prompt string, attachments []Attachment
 	}
 	t.setEndReason(ctx, err)
 	t.end.Steps, t.end.DurationMS = t.step, time.Since(t.start).Milliseconds()
-	t.end.Context = t.contextUse(ctx)
+	if limit := a.contextTokens(ctx, t.model(), false); limit > 0 && t.lastUsage.Total() > 0 {
+		t.end.Context = &session.ContextUse{Used: int64(t.lastUsage.Total()), Limit: int64(limit)}
+	}
 	t.step = 0
 	return t.record(ctx, append(t.finalDrafts, t.draft(session.TypeTurnEnded, "", t.end))...)
 }
@@ -263,25 +266,23 @@ func (t *turn) next(ctx context.Context) error {
 		return t.checkForm(ctx, reply.Text)
 	default:
 		if name := reply.ToolCalledAsText(t.a.tools); name != "" {
-			return t.warnCallAsText(ctx, name)
+			return t.askAgain(ctx, llm.CallAsText, "", fmt.Sprintf("[Your last reply is the text of a call of %s. Nothing was run: a call that is written as text never is. "+
+				"Make the call in the format for tool calls. To show such a text, put it into a code fence after a sentence.]", name))
 		}
 		t.end.Reason = session.EndAnswered
 	}
 	return nil
 }
 
-// warnCallAsText warns the model that it has written a call of a tool, with this name, as
-// text, which is never run. The second time in a turn, or in its final step with tools, it ends
-// the turn.
-func (t *turn) warnCallAsText(ctx context.Context, name string) error {
-	if t.warnedCallAsText || t.step == t.a.opts.MaxSteps {
-		t.end.Reason, t.end.Limit = session.EndLimit, llm.CallAsText
+// askAgain tells the model what is wrong with its answer. The second time in a turn, or if the
+// next step has no tools for a call, it ends the turn with a limit and the reason.
+func (t *turn) askAgain(ctx context.Context, limit, reason, text string) error {
+	if t.told[limit] || limit == llm.CallAsText && t.step == t.a.opts.MaxSteps {
+		t.end.Reason, t.end.Limit, t.end.Error = session.EndLimit, limit, reason
 		return nil
 	}
-	warning := fmt.Sprintf("[Your last reply is the text of a call of %s. Nothing was run: a call that is written as text never is. "+
-		"Make the call in the format for tool calls. To show such a text, put it into a code fence after a sentence.]", name)
-	drafts := append(t.finalDrafts, t.draft(session.TypeMessage, "", llm.BriefMessage(llm.CallAsText, warning)))
-	t.warnedCallAsText, t.finalDrafts = true, nil
+	drafts := append(t.finalDrafts, t.draft(session.TypeMessage, "", llm.BriefMessage(limit, text)))
+	t.told[limit], t.finalDrafts = true, nil
 	return t.record(ctx, drafts...)
 }
 
@@ -292,7 +293,7 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
 	req := llm.Request{Model: t.a.opts.ModelName, Messages: t.a.conversation.messages}
 	switch {
-	case t.triedForm:
+	case t.told[OutputSchema]:
 		req.Schema, last = t.a.opts.Answer.Schema, true
 	case !last:
 		req.Tools = t.a.tools

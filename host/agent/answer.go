@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -29,15 +28,9 @@ func (t *turn) checkForm(ctx context.Context, answer string) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err == nil:
-		t.end.Reason = session.EndAnswered
-	case t.triedForm:
-		t.end.Reason, t.end.Limit, t.end.Error = session.EndLimit, OutputSchema, err.Error()
-	default:
-		t.triedForm = true
-		drafts := append(t.finalDrafts, t.draft(session.TypeMessage, "", llm.BriefMessage(OutputSchema, "[Your answer does not fit the JSON Schema: "+err.Error()+". Answer again, with the JSON object alone.]")))
-		t.finalDrafts = nil
-		return t.record(ctx, drafts...)
+	case err != nil:
+		return t.askAgain(ctx, OutputSchema, err.Error(), "[Your answer does not fit the JSON Schema: "+err.Error()+". Answer again, with the JSON object alone.]")
 	}
+	t.end.Reason = session.EndAnswered
 	return nil
 }

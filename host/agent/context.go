@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 
 	"github.com/stockade-dev/stockade/host/llm"
-	"github.com/stockade-dev/stockade/host/session"
 )
 
 // ContextReport holds the sizes of the next request, and the usage of the session so far. The
@@ -86,13 +85,4 @@ func (a *Agent) ContextReport(ctx context.Context) ContextReport {
 	}
 	c.Tokens = a.conversation.reported.tokensFor(c.System+c.Prompts+c.Answers+c.Calls+c.Results, c.Tools)
 	return c
-}
-
-// contextUse returns the context that the newest request and its answer use; nil: unknown.
-func (t *turn) contextUse(ctx context.Context) *session.ContextUse {
-	limit := t.a.contextTokens(ctx, t.model(), false)
-	if limit <= 0 || t.lastUsage.Total() <= 0 {
-		return nil
-	}
-	return &session.ContextUse{Used: int64(t.lastUsage.Total()), Limit: int64(limit)}
 }

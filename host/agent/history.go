@@ -24,7 +24,7 @@ type Conversation struct {
 	read        int                    // number of the newest message that a model has read or written; 0: none
 	chars       int                    // total size of messages, in characters
 	leftOut     LeftOut                // parts that were left out so far
-	starts      []turnStart            // of the turns that can be taken back, in their order
+	starts      []Conversation         // the conversation as turns have found it that can be taken back, in their order
 	facts       facts                  // facts about the work so far
 	step        [2]int                 // turn and step of the newest message of a model
 	stepStart   int                    // number of the first message of that step; 0: there is none
@@ -118,7 +118,8 @@ func (c *Conversation) add(e session.Event) {
 	switch e.Type {
 	case session.TypeTurnStarted:
 		c.personCalls = nil
-		c.beginTurn(e.Turn)
+		c.endStep()
+		c.starts = append(c.starts, *c) // what it shares with it later does not change
 	case session.TypeRewound:
 		c.rewind(bodyOf[session.Rewound](e).Turn)
 	case session.TypeStepEnded:

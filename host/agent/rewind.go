@@ -10,18 +10,12 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// turnStart is the conversation as a turn found it.
-type turnStart struct {
-	turn   int
-	before Conversation
-}
-
 // Rewind takes the conversation back to before a turn: the next request begins as that turn
 // found it. The log keeps everything, and gets an event. changed are the files that later turns
 // have changed and that stay so; the model is told, because it does not know any more. No turn
 // may be running.
 func (a *Agent) Rewind(ctx context.Context, turn int, changed []string) error {
-	if !slices.ContainsFunc(a.conversation.starts, func(s turnStart) bool { return s.turn == turn }) {
+	if !slices.ContainsFunc(a.conversation.starts, func(s Conversation) bool { return s.turn == turn }) {
 		return fmt.Errorf("the conversation has no turn %d", turn)
 	}
 	drafts := []session.Draft{session.NewDraft(session.TypeRewound, 0, 0, "", session.Rewound{Turn: turn})}
@@ -41,22 +35,16 @@ func (a *Agent) Rewind(ctx context.Context, turn int, changed []string) error {
 // maxNamedFiles limits the files that the model is told of; the others are counted.
 const maxNamedFiles = 20
 
-// beginTurn remembers the conversation before a turn. What it shares with it later does not change.
-func (c *Conversation) beginTurn(turn int) {
-	c.endStep()
-	c.starts = append(c.starts, turnStart{turn, *c})
-}
-
 // rewind makes the conversation what it was before a turn. What the session has spent and done
 // stays.
 func (c *Conversation) rewind(turn int) {
 	c.endStep()
-	n := slices.IndexFunc(c.starts, func(s turnStart) bool { return s.turn >= turn })
+	n := slices.IndexFunc(c.starts, func(s Conversation) bool { return s.turn >= turn })
 	if n < 0 || turn < 1 {
 		return
 	}
 	now := *c
-	*c = c.starts[n].before
+	*c = c.starts[n]
 	c.messages, c.about = slices.Clip(c.messages), slices.Clip(c.about)
 	c.turn, c.ids, c.spent, c.facts, c.personCalls = now.turn, now.ids, now.spent, now.facts, now.personCalls
 }

@@ -101,30 +101,29 @@ func (t *turn) budget(ctx context.Context, prompt int) (b budget, key string) {
 // request would be too large all the same.
 func (t *turn) makeRoom(ctx context.Context, tooLong bool) error {
 	c := &t.a.conversation
-	b, key := t.budget(ctx, 0)
-	resultChars := t.a.opts.ResultTokens * usualCharsPerToken
-	p := c.planner()
-	enough := p.plan(b, resultChars)
-	_, rest := p.fresh(b)
-	crowded := rest < b.target/4 // the results that no model has read would get less than a quarter
-	if _, _, chars := c.compaction(); chars > minReplacedChars && (tooLong || !enough && crowded && chars > b.target/8) {
-		if err := t.compact(ctx, b, ""); err != nil {
-			return err
+	for compacted := false; ; compacted = true {
+		b, key := t.budget(ctx, 0)
+		p := c.planner()
+		enough := p.plan(b, t.a.opts.ResultTokens*usualCharsPerToken)
+		_, rest := p.fresh(b)
+		crowded := rest < b.target/4 // the results that no model has read would get less than a quarter
+		if _, _, chars := c.compaction(); !compacted && chars > minReplacedChars && (tooLong || !enough && crowded && chars > b.target/8) {
+			if err := t.compact(ctx, b, ""); err != nil {
+				return err
+			}
+			continue
 		}
-		b, key = t.budget(ctx, 0)
-		p = c.planner()
-		p.plan(b, resultChars)
-	}
-	p.share(b)
-	if len(p.parts) > 0 {
-		if err := t.record(ctx, t.draft(session.TypeContextReduced, "", session.ContextReduced{Chars: c.chars - p.chars, Parts: p.parts})); err != nil {
-			return err
+		p.share(b)
+		if len(p.parts) > 0 {
+			if err := t.record(ctx, t.draft(session.TypeContextReduced, "", session.ContextReduced{Chars: c.chars - p.chars, Parts: p.parts})); err != nil {
+				return err
+			}
 		}
+		if c.chars > b.limit {
+			return &limitError{key}
+		}
+		return nil
 	}
-	if c.chars > b.limit {
-		return &limitError{key}
-	}
-	return nil
 }
 
 // errSmallerContext ends a request before a model is asked that stands in for another, and whose
