@@ -3,10 +3,11 @@ package provider
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/llm"
 )
 
 const (
@@ -17,29 +18,33 @@ const (
 // ContextPage is a page of a server that may tell the size of a model's context.
 type ContextPage struct {
 	Path string // path below the base URL
-	Root bool   // the path is below the root of the server
+	// Root is set if the path is below the root of the server. Such a page of a server of one's own
+	// is only asked for without encryption.
+	Root bool
 	List string // field with the list of models; empty: the page is about the model that is loaded
 	Name string // field with the name of a model of the list
 	// Fields are the fields with the size, the best first. A point leads into an object.
 	Fields []string
 }
 
-// FindContextSize returns the size of the context of a model from the first page that tells it,
-// in tokens; 0: none does. Names of models in the list may begin with "models/". It sends nothing
-// of a conversation, and ends after 5 s.
-func (c *Client) FindContextSize(ctx context.Context, model string, header http.Header, pages ...ContextPage) int {
+// ContextSize implements [llm.ContextSizer]. It reads the size from the first of ContextPages that
+// tells it. Names of models in a list may begin with "models/". It ends after 5 s.
+func (c *Client) ContextSize(ctx context.Context, req llm.Request) int {
 	ctx, cancel := context.WithTimeout(ctx, contextTimeout)
 	defer cancel()
-	for _, page := range pages {
+	for _, page := range c.ContextPages {
 		from := *c
 		if base, err := url.Parse(c.BaseURL); page.Root && err == nil {
+			if base.Scheme != "http" {
+				continue
+			}
 			from.BaseURL = base.Scheme + "://" + base.Host
 		}
-		body, err := from.Get(ctx, page.Path, header, maxModelsBytes)
+		body, err := from.Get(ctx, page.Path, maxModelsBytes)
 		if err != nil {
 			continue
 		}
-		if n := page.tokens(body, model); n > 0 {
+		if n := page.tokens(body, c.ModelOf(req)); n > 0 {
 			return n
 		}
 	}
