@@ -169,14 +169,13 @@ func (t *turn) summarize(ctx context.Context, body *session.ContextCompacted, b 
 	}
 	tokens := cmp.Or(t.a.contextTokens(ctx, by, t.a.opts.Summarizer != nil), AssumedContextTokens)
 	room := min((tokens-tokens/4)*minCharsPerToken, b.limit) - len(summaryPrompt) - maxFactBytes
-	text := t.a.conversation.transcript(body.Through, max(room, 1000))
+	focus := ""
 	if body.Focus != "" {
-		text = "What matters most to the user: " + clip(body.Focus, 1000) + "\n\n" + clip(text, max(room-1100, 1000))
+		focus = "What matters most to the user: " + clip(body.Focus, 1000) + "\n\n"
 	}
+	text := focus + t.a.conversation.transcript(body.Through, max(room-len(focus), 1000))
 	assembler := llm.Assembler{Provider: by.Provider}
-	request := llm.Request{Model: by.Name, Messages: []llm.Message{
-		{Kind: llm.System, Content: summaryPrompt}, llm.BriefMessage(summaryBrief, text),
-	}}
+	request := llm.Request{Model: by.Name, Messages: []llm.Message{{Kind: llm.System, Content: summaryPrompt}, llm.BriefMessage(summaryBrief, text)}}
 	var failed error
 	for delta, err := range by.Model.Stream(ctx, request) {
 		if failed = cmp.Or(err, assembler.Add(delta)); failed != nil {
@@ -186,9 +185,6 @@ func (t *turn) summarize(ctx context.Context, body *session.ContextCompacted, b 
 	reply := assembler.Reply()
 	body.Provider, body.Model, body.Usage, body.Cost = by.Provider, by.Name, reply.Usage, by.Price.Cost(reply.Usage)
 	t.end.Usage, t.end.Cost = t.end.Usage.Plus(body.Usage), llm.AddCosts(t.end.Cost, body.Cost)
-	if failed == nil && reply.Finish == llm.FinishFilter {
-		failed = errors.New("the provider's filter has cut the summary")
-	}
 	if failed == nil {
 		body.Summary = clip(strings.TrimSpace(reply.Text), min(maxSummaryChars, max(b.target/8, 200)))
 	}

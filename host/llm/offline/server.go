@@ -234,33 +234,30 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, a 
 	if req.responses != nil {
 		stream, whole = streamResponse, wholeResponse
 	}
+	var body []byte
 	switch {
-	case a.Fault.Raw != nil:
-		setDefault(w, "Content-Type", "text/event-stream")
-		w.WriteHeader(status)
-		s.send(w, r, []byte(*a.Fault.Raw), a.Fault)
-	case a.Fault.Error != nil || status != http.StatusOK:
-		e := a.Fault.Error
-		if e == nil {
-			e = &openai.APIError{Message: http.StatusText(status)}
-		}
+	case a.Raw != nil:
+		body = []byte(*a.Raw)
+	case a.Error != nil || status != http.StatusOK:
+		e := cmp.Or(a.Error, &openai.APIError{Message: http.StatusText(status)})
 		writeJSON(w, status, openai.ErrorResponse{Error: e})
-	case a.Fault.Empty:
-		setDefault(w, "Content-Type", "text/event-stream")
-		w.WriteHeader(status)
-	case a.Fault.Flood:
-		setDefault(w, "Content-Type", "text/event-stream")
-		s.flood(w, r)
+		return
+	case a.Empty, a.Flood:
 	case a.Stall && a.silent() && a.CutAfter == 0:
 		s.stall(r)
 	case req.Chat.Stream:
-		setDefault(w, "Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-cache")
-		s.send(w, r, stream(req, a), a.Fault)
+		body = stream(req, a)
 	default:
 		setDefault(w, "Content-Type", "application/json")
-		s.send(w, r, tool.Marshal(whole(req, a)), a.Fault)
+		body = tool.Marshal(whole(req, a))
 	}
+	setDefault(w, "Content-Type", "text/event-stream")
+	w.WriteHeader(status)
+	if a.Flood {
+		s.flood(w, r)
+	}
+	s.send(w, r, body, a.Fault)
 }
 
 // send writes a body event by event. With fault.CutAfter it stops after so many bytes and
