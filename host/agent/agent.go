@@ -61,16 +61,26 @@ type Options struct {
 	// Steer returns what the person has said since the turn began or Steer was last called, for
 	// the next request of the turn, in which these are the person's words. Nil: nobody does.
 	Steer func() []string
-	// Answer is the form of the answer of each turn; nil: any text.
-	Answer *AnswerForm
 
-	ContextTokens int        // size of the model's context, in tokens; 0: the server is asked, see [AssumedContextTokens]
-	Price         *llm.Price // price of the model; nil: unknown, and no cost is reported
-	// Summarizer is asked for the summaries of conversations that are too long; nil: Model is.
-	Summarizer *llm.Alternative
-	// NoSummaries is set if a summary is written only when a person asks for it.
-	NoSummaries bool
+	Answer        *AnswerForm      // form of the answer of each turn; nil: any text
+	ContextTokens int              // size of the model's context, in tokens; 0: the server is asked, see [AssumedContextTokens]
+	Price         *llm.Price       // price of the model; nil: unknown, and no cost is reported
+	Summarizer    *llm.Alternative // asked for the summaries of conversations that are too long; nil: Model is
+	NoSummaries   bool             // a summary is written only when a person asks for it
 }
+
+// AnswerForm makes the answer of a turn a JSON object that fits a schema. The model is told, and
+// may call tools before. An answer that does not fit leads to one new try without tools, in which
+// the provider keeps the model to the schema if it can. The second time, the turn ends with the
+// limit [OutputSchema], and the reason in its error.
+type AnswerForm struct {
+	Schema   json.RawMessage
+	Compiled *tool.Schema // the same schema
+}
+
+// OutputSchema is the name of briefs about the form of the answer, and of the limit that ends a
+// turn whose answer does not have it.
+const OutputSchema = "output_schema"
 
 // Brief is a message for the model that the program has written, and no person: the date, or
 // the instructions of a project file. The newest one of a name stays in every request, unlike
@@ -263,7 +273,14 @@ func (t *turn) next(ctx context.Context) error {
 	case reply.Finish == llm.FinishLength, reply.Finish == llm.FinishFilter:
 		t.end.Reason, t.end.Limit = session.EndCut, string(reply.Finish)
 	case t.a.opts.Answer != nil:
-		return t.checkForm(ctx, reply.Text)
+		err := t.a.opts.Answer.Compiled.Validate(ctx, json.RawMessage(reply.Text))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return t.askAgain(ctx, OutputSchema, err.Error(), "[Your answer does not fit the JSON Schema: "+err.Error()+". Answer again, with the JSON object alone.]")
+		}
+		t.end.Reason = session.EndAnswered
 	default:
 		if name := reply.ToolCalledAsText(t.a.tools); name != "" {
 			return t.askAgain(ctx, llm.CallAsText, "", fmt.Sprintf("[Your last reply is the text of a call of %s. Nothing was run: a call that is written as text never is. "+

@@ -69,24 +69,20 @@ func (c *Conversation) compact(body session.ContextCompacted) {
 	if name, _ := body.Message.Brief(); name != summaryBrief {
 		return // it would be sent as the words of somebody else
 	}
-	replaced, old := c.replaced(body.Through), *c
+	replaced, old, at := c.replaced(body.Through), *c, 0
 	c.messages, c.about, c.chars = nil, nil, 0
-	added := false
-	add := func() {
-		if !added {
-			c.append(body.Message, "")
-		}
-		added = true
-	}
 	for i, a := range old.about {
-		if a.number > body.Through {
-			add()
-		}
 		if !replaced[i] {
 			c.messages, c.about, c.chars = append(c.messages, old.messages[i]), append(c.about, a), c.chars+a.chars
 		}
+		if a.number <= body.Through {
+			at = len(c.messages)
+		}
 	}
-	add()
+	c.append(body.Message, "")
+	last := len(c.messages) - 1
+	c.messages = slices.Insert(c.messages[:last], at, c.messages[last])
+	c.about = slices.Insert(c.about[:last], at, c.about[last])
 }
 
 // Compact replaces the earlier calls and answers of the conversation by a summary, and yields

@@ -31,16 +31,11 @@ const (
 	maxImages      = 20
 	maxImagesBytes = 12 << 20
 
-	// recentMessages is the number of messages at the end that are shortened last.
-	recentMessages = 8
-	// keptBytes is the size of the head and of the tail of an old result that is cut, in bytes.
-	keptBytes = 256
-	// keptPromptBytes is the size of the head and of the tail of a person's words that are cut;
-	// more than minPromptBytes stay even if that is not enough.
-	keptPromptBytes, minPromptBytes = 1000, 50
-	// minCutChars is the size of the smallest result and of the smallest arguments that a note
-	// replaces, in characters.
-	minCutChars = 600
+	recentMessages  = 8    // messages at the end that are shortened last
+	minCutChars     = 600  // size of the smallest message of which something is left out, in characters
+	keptBytes       = 256  // bytes of the head, and of the tail, of an old result that is cut
+	keptPromptBytes = 1000 // bytes of the head, and of the tail, of a person's words that are cut at first
+	minPromptBytes  = 50   // more bytes than these stay even if that is not enough
 )
 
 // size returns the size of a message in a request, in characters: one for each byte of text

@@ -11,13 +11,10 @@ import (
 )
 
 const (
-	// AssumedContextTokens is the size of a model's context if nobody knows it, in tokens.
-	AssumedContextTokens = 128_000
-	// smallTokens is the size of a request below which no server is asked for the size of its
-	// context, in tokens.
-	smallTokens = 16_000
-	// maxAnswerTokens is the largest part of a context that stays free for an answer, in tokens.
-	maxAnswerTokens = 16_384
+	AssumedContextTokens = 128_000 // size of a model's context if nobody knows it, in tokens
+
+	smallTokens     = 16_000 // tokens of a request below which no server is asked for the size of its context
+	maxAnswerTokens = 16_384 // largest part of a context that stays free for an answer, in tokens
 
 	// Characters of a conversation per token. The first counts before a provider has reported a
 	// number of tokens, and the others bound the number that follows from a report.
