@@ -161,7 +161,7 @@ func (c *Conversation) reduce(parts []session.ContextReduction) {
 
 // try reduces message i, if that makes it shorter.
 func (p *planner) try(i int, r session.ContextReduction) {
-	if r.Message = p.about[i].number; p.apply(i, r) {
+	if r.Call, r.Message = p.about[i].call, p.about[i].number; p.apply(i, r) {
 		p.parts = append(p.parts, r)
 	}
 }

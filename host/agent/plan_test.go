@@ -42,8 +42,7 @@ func working(t testing.TB, steps ...[]int) Conversation {
 // cuts lists the calls whose results were cut, in the order of the reductions.
 func (p *planner) cuts() (out []string) {
 	for _, r := range p.parts {
-		i := slices.IndexFunc(p.about, func(a about) bool { return a.number == r.Message })
-		out = append(out, p.about[i].call)
+		out = append(out, r.Call)
 	}
 	return out
 }

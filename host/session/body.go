@@ -219,10 +219,11 @@ const (
 // ContextReduction is a part of one message that requests leave out.
 type ContextReduction struct {
 	Part    ContextPart `json:"part"`
-	Message int         `json:"message"`          // number of the message in the session, from 1
+	Call    string      `json:"call,omitempty"`   // ID of the call of the message; empty: it has none
 	Images  int         `json:"images,omitempty"` // number of images that are left out, from the first on
 	Head    int         `json:"head,omitempty"`   // bytes that stay at the beginning of the text
 	Tail    int         `json:"tail,omitempty"`   // bytes that stay at the end of the text
+	Message int         `json:"message"`          // number of the message in the session, from 1
 }
 
 // ContextCompacted is the body of context.compacted: a summary that later requests have in place

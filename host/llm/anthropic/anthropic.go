@@ -25,8 +25,8 @@ import (
 )
 
 // Defaults holds the default options: Anthropic's own server.
-var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "ANTHROPIC_API_KEY", StripSuffixes: []string{"/messages", "/v1"}, ContextPages: []provider.ContextPage{
-	{Path: "/v1/models?limit=1000", List: "data", Name: "id", Fields: []string{"max_input_tokens"}},
+var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "ANTHROPIC_API_KEY", StripSuffixes: []string{"/messages", "/v1"}, ModelPages: []provider.ModelPage{
+	{Path: "/v1/models?limit=1000", List: "data", Name: "id", Fields: []string{"max_input_tokens"}}, // the newest are the first
 }}
 
 // apiVersion is the version of the API for which the library's types are made.
@@ -65,12 +65,4 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		}
 		return m.decode(x, settings.model, yield)
 	})
-}
-
-// Models returns the names of the server's models, as the server writes them, the newest first,
-// at most 1,000; others are left out. Nil: the server has no such list, which is not an error.
-// It is the cheapest request that shows whether the server runs and accepts the key. Nothing of
-// a conversation is sent.
-func (m *Model) Models(ctx context.Context) ([]string, error) {
-	return m.List(ctx, "/v1/models?limit=1000", "data", "id")
 }

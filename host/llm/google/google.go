@@ -27,7 +27,7 @@ import (
 const providerName = "google"
 
 // Defaults holds the default options: Google's own server.
-var Defaults = provider.Options{Name: providerName, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "GEMINI_API_KEY", StripSuffixes: []string{"/v1beta"}, ContextPages: []provider.ContextPage{
+var Defaults = provider.Options{Name: providerName, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "GEMINI_API_KEY", StripSuffixes: []string{"/v1beta"}, ModelPages: []provider.ModelPage{
 	{Path: "/v1beta/models?pageSize=1000", List: "models", Name: "name", Fields: []string{"inputTokenLimit"}},
 }}
 

@@ -24,7 +24,7 @@ import (
 
 // Defaults holds the default options: OpenAI's own server. LM Studio and llama.cpp have the size of
 // the context on pages of their own; vLLM, OpenRouter, Groq and Mistral in the list of models.
-var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com/v1", KeySource: "OPENAI_API_KEY", StripSuffixes: []string{"/chat/completions", "/completions"}, ContextPages: []provider.ContextPage{
+var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com/v1", KeySource: "OPENAI_API_KEY", StripSuffixes: []string{"/chat/completions", "/completions"}, ModelPages: []provider.ModelPage{
 	{Root: true, Path: "/api/v0/models", List: "data", Name: "id", Fields: []string{"loaded_context_length", "max_context_length"}},
 	{Root: true, Path: "/props", Fields: []string{"default_generation_settings.n_ctx"}},
 	{Path: "/models", List: "data", Name: "id", Fields: []string{"max_model_len", "top_provider.context_length", "context_length", "context_window", "max_context_length"}},
@@ -64,12 +64,4 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		}
 		return m.decode(x, template.Model, yield)
 	})
-}
-
-// Models returns the names of the server's models, as the server writes them, at most 10,000;
-// others are left out. Nil: the server has no such list, which is not an error. It is the
-// cheapest request that shows whether the server runs and accepts the key. Nothing of a
-// conversation is sent.
-func (m *Model) Models(ctx context.Context) ([]string, error) {
-	return m.List(ctx, "/models", "data", "id")
 }

@@ -40,10 +40,10 @@ type Options struct {
 	// StripSuffixes are paths of requests, the longest first, which people copy into the base URL.
 	// [Options.WithDefaults] removes them.
 	StripSuffixes   []string
-	ContextPages    []ContextPage // pages of the server that may tell the size of a context
-	Query           string        // query that each request gets, such as api-version=1; cut off the base URL
-	ReasoningEffort string        // amount of thinking: "low", "medium" or "high"; empty: the provider decides
-	ContextTokens   int           // size of the model's context, in tokens; 0: not known
+	ModelPages      []ModelPage // pages of the server about its models; the list of models is the last
+	Query           string      // query that each request gets, such as api-version=1; cut off the base URL
+	ReasoningEffort string      // amount of thinking: "low", "medium" or "high"; empty: the provider decides
+	ContextTokens   int         // size of the model's context, in tokens; 0: not known
 
 	// StallTimeout limits the time in which the server sends nothing, before its answer and
 	// within it. A longer silence fails the request. 0: 5 minutes.
@@ -65,7 +65,7 @@ func (o Options) WithDefaults(other Options) Options {
 	for _, ending := range other.StripSuffixes {
 		o.BaseURL = strings.TrimRight(strings.TrimSuffix(o.BaseURL, ending), "/")
 	}
-	o.ContextPages = other.ContextPages
+	o.ModelPages = other.ModelPages
 	o.KeySource = cmp.Or(o.KeySource, other.KeySource)
 	o.Model = cmp.Or(o.Model, other.Model)
 	o.StallTimeout = cmp.Or(o.StallTimeout, other.StallTimeout, 5*time.Minute)
@@ -200,21 +200,23 @@ func (c *Client) Get(ctx context.Context, path string, limit int64) ([]byte, err
 	return nil, c.statusError(resp.StatusCode, resp.Header, body[:min(len(body), maxErrorBytes)])
 }
 
-// List returns the names of the models from the JSON object at a path. list is the field with the
-// list, and name the field with the name in each element. Nil: there is no such list. After 10,000
-// names, others are left out.
-func (c *Client) List(ctx context.Context, path, list, name string) ([]string, error) {
-	body, err := c.Get(ctx, path, maxModelsBytes)
+// Models returns the names of the server's models, as the server writes them, at most 10,000;
+// others are left out. Nil: the server has no such list, which is not an error. It is the
+// cheapest request that shows whether the server runs and accepts the key. Nothing of a
+// conversation is sent.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	page := c.ModelPages[len(c.ModelPages)-1]
+	body, err := c.Get(ctx, page.Path, maxModelsBytes)
 	if err != nil {
 		return nil, err
 	}
 	var models []json.RawMessage
-	if json.Unmarshal(lookup(body, list), &models) != nil {
+	if json.Unmarshal(lookup(body, page.List), &models) != nil {
 		return nil, nil
 	}
 	var names []string
 	for _, m := range models[:min(len(models), maxModels)] {
-		names = append(names, ScalarText(lookup(m, name)))
+		names = append(names, ScalarText(lookup(m, page.Name)))
 	}
 	return names, nil
 }

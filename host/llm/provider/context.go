@@ -15,8 +15,8 @@ const (
 	minContextTokens = 1024            // a smaller size is not believed, in tokens
 )
 
-// ContextPage is a page of a server that may tell the size of a model's context.
-type ContextPage struct {
+// ModelPage is a page of a server about its models, which may tell the size of their contexts.
+type ModelPage struct {
 	Path string // path below the base URL
 	// Root is set if the path is below the root of the server. Such a page of a server of one's own
 	// is only asked for without encryption.
@@ -27,12 +27,12 @@ type ContextPage struct {
 	Fields []string
 }
 
-// ContextSize implements [llm.ContextSizer]. It reads the size from the first of ContextPages that
+// ContextSize implements [llm.ContextSizer]. It reads the size from the first of ModelPages that
 // tells it. Names of models in a list may begin with "models/". It ends after 5 s.
 func (c *Client) ContextSize(ctx context.Context, req llm.Request) int {
 	ctx, cancel := context.WithTimeout(ctx, contextTimeout)
 	defer cancel()
-	for _, page := range c.ContextPages {
+	for _, page := range c.ModelPages {
 		from := *c
 		if base, err := url.Parse(c.BaseURL); page.Root && err == nil {
 			if base.Scheme != "http" {
@@ -52,7 +52,7 @@ func (c *Client) ContextSize(ctx context.Context, req llm.Request) int {
 }
 
 // tokens returns the size of a model's context from a page; 0: the page does not tell.
-func (p ContextPage) tokens(body []byte, model string) int {
+func (p ModelPage) tokens(body []byte, model string) int {
 	list := []json.RawMessage{body}
 	if p.List != "" && json.Unmarshal(lookup(body, p.List), &list) != nil {
 		return 0

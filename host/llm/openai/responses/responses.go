@@ -62,8 +62,3 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		return d.decode(x)
 	})
 }
-
-// Models returns the names of the server's models, like [openai.Model.Models].
-func (m *Model) Models(ctx context.Context) ([]string, error) {
-	return openai.New(m.Options).Models(ctx)
-}
