@@ -110,7 +110,7 @@ func shorten(text string, r session.ContextReduction, artifact string) string {
 	if head+tail >= len(text) {
 		return text
 	}
-	for !utf8.RuneStart(text[head]) {
+	for head > 0 && !utf8.RuneStart(text[head]) {
 		head--
 	}
 	for tail > 0 && !utf8.RuneStart(text[len(text)-tail]) {
@@ -170,11 +170,14 @@ func (p *planner) try(i int, r session.ContextReduction) {
 func (p *planner) cutResult(i, chars int) {
 	for head := chars / 2; p.about[i].chars > chars; {
 		r := session.ContextReduction{Part: session.PartResult, Head: head, Tail: head}
-		m, _ := reduce(p.messages[i], 0, r)
+		m, cut := reduce(p.messages[i], 0, r)
 		got := size(m)
-		if got <= chars || head == 0 {
+		if cut && got <= chars || head == 0 {
 			p.try(i, r)
 			return
+		}
+		if !cut {
+			got = max(got, chars*8/7+1)
 		}
 		head = head * chars / got
 	}

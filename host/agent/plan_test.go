@@ -160,4 +160,7 @@ func TestShorten(t *testing.T) {
 			t.Errorf("%d and %d: got %q", c.head, c.tail, text)
 		}
 	}
+	if got := shorten("\x80\x80\x80", session.ContextReduction{Head: 1, Tail: 1}, "a"); got != strings.TrimSpace(note) {
+		t.Errorf("of what is no text there is %q", got)
+	}
 }
