@@ -102,7 +102,14 @@ func (f *finalAnswer) write() error {
 		mode = st.Mode().Perm()
 	}
 	temp := ".stockade-" + rand.Text() + ".tmp"
-	file, err := f.dir.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	now, err := os.Stat(f.dir.Name())
+	if was, statErr := f.dir.Stat("."); err == nil && (statErr != nil || !os.SameFile(now, was)) {
+		err = errors.New("its directory was removed, and may be gone in a moment")
+	}
+	var file *os.File
+	if err == nil {
+		file, err = f.dir.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	}
 	if err == nil {
 		_, err = file.WriteString(f.harmless())
 		if err = errors.Join(err, file.Close()); err == nil {
