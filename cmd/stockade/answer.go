@@ -102,7 +102,13 @@ func (f *finalAnswer) write() error {
 		mode = st.Mode().Perm()
 	}
 	temp := ".stockade-" + rand.Text() + ".tmp"
-	err := f.dir.WriteFile(temp, []byte(f.harmless()), mode)
+	now, err := os.Stat(f.dir.Name())
+	if was, statErr := f.dir.Stat("."); err == nil && (statErr != nil || !os.SameFile(now, was)) {
+		err = errors.New("another directory has the place of the one that was there")
+	}
+	if err == nil {
+		err = f.dir.WriteFile(temp, []byte(f.harmless()), mode)
+	}
 	if err == nil {
 		err = f.dir.Rename(temp, f.name)
 	}
