@@ -229,6 +229,14 @@ func (p *plugin) free(stack []uint64) error {
 	return p.pay(costAlloc)
 }
 
+// gets returns a function that returns a value of the plugin.
+func gets(value func(*plugin) uint64) func(*plugin, []uint64) error {
+	return func(p *plugin, stack []uint64) error {
+		stack[0] = value(p)
+		return p.pay(costTouch)
+	}
+}
+
 func (p *plugin) lengthOf(stack []uint64) error {
 	stack[0] = p.length(stack[0])
 	return p.pay(costTouch)
@@ -294,32 +302,12 @@ func (p *plugin) inputLoad64(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-func (p *plugin) inputLength(stack []uint64) error {
-	stack[0] = p.input.length
-	return p.pay(costTouch)
-}
-
-func (p *plugin) inputOffset(stack []uint64) error {
-	stack[0] = p.input.offset
-	return p.pay(costTouch)
-}
-
 func (p *plugin) setOutput(stack []uint64) error {
 	offset, n := stack[0], stack[1]
 	if _, ok := p.view(offset, n); !ok && n > 0 {
 		return p.outside(offset, n)
 	}
 	p.output = span{offset, n}
-	return p.pay(costTouch)
-}
-
-func (p *plugin) outputLength(stack []uint64) error {
-	stack[0] = p.output.length
-	return p.pay(costTouch)
-}
-
-func (p *plugin) outputOffset(stack []uint64) error {
-	stack[0] = p.output.offset
 	return p.pay(costTouch)
 }
 
@@ -333,11 +321,6 @@ func (p *plugin) setError(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-func (p *plugin) getError(stack []uint64) error {
-	stack[0] = p.errorOffset
-	return p.pay(costTouch)
-}
-
 // startOver frees all blocks, also the input, and forgets output and error message.
 func (p *plugin) startOver([]uint64) error {
 	p.owed += uint64(len(p.mem)) >> costBulkShift
@@ -346,19 +329,13 @@ func (p *plugin) startOver([]uint64) error {
 	return p.pay(costAlloc)
 }
 
-func (p *plugin) memoryBytes(stack []uint64) error {
-	stack[0] = uint64(cap(p.mem))
-	return p.pay(costTouch)
-}
-
 // logLevel returns the lowest level that a plugin should log: info, because lower levels are
 // shown only on request.
-func (p *plugin) logLevel(stack []uint64) error {
-	stack[0] = logLevelOff
+func (p *plugin) logLevel() uint64 {
 	if p.Host != nil && p.Host.Report != nil {
-		stack[0] = 2
+		return 2
 	}
-	return p.pay(costTouch)
+	return logLevelOff
 }
 
 const logLevelOff = math.MaxInt32 // level of a log without readers
