@@ -89,13 +89,7 @@ func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 // directory that holds all of them allows the call, unless git loses something; then it asks. differs
 // reports whether there is such a rule. If not, changedDir of the result is set, for a command.
 func (d Decision) applyDirRules(changes []tool.Change, dirs []*git.Dir) (_ Decision, differs bool) {
-	var names []string
-	for _, c := range changes {
-		names = append(names, c.Path)
-		if c.From != "" {
-			names = append(names, c.From)
-		}
-	}
+	names := namesOf(changes)
 	args := d.args()
 	p := d.policy
 	p.mu.RLock()
