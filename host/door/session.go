@@ -1,8 +1,8 @@
 package door
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -81,12 +81,8 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	if opts.Workspace, err = Directory(opts.Workspace); err != nil {
 		return nil, err
 	}
-	if opts.Provider != nil {
-		d.AddSecret(opts.Provider.Client.APIKey)
-		for _, p := range opts.Provider.Fallback {
-			d.AddSecret(p.Client.APIKey)
-		}
-		if p := opts.Provider.Summarizer; p != nil {
+	if p := opts.Provider; p != nil {
+		for _, p := range append([]Provider{*p, *cmp.Or(p.Summarizer, p)}, p.Fallback...) {
 			d.AddSecret(p.Client.APIKey)
 		}
 	}
@@ -154,9 +150,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 		s.agent = agent.New(opts.Agent)
 	}
 	if isNew {
-		if err := s.begin(d.opts.Program, opts, p); err != nil {
-			return nil, err
-		}
+		s.begin(d.opts.Program, opts, p)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,8 +201,7 @@ func (d *Door) loadSecrets(ctx context.Context, catalog *tool.Catalog, p *policy
 		return
 	}
 	seen := map[string]bool{} // names that were read, and errors that were reported
-	for _, name := range catalog.Names() {
-		e, _ := catalog.Find(name)
+	for _, e := range catalog.Entries() {
 		if len(e.Capabilities.Secrets) == 0 || p.Hides(e, tool.CallerAgent) && p.Hides(e, tool.CallerPerson) {
 			continue
 		}
@@ -247,17 +240,12 @@ func resumableEvents(events iter.Seq2[session.Event, error]) iter.Seq2[session.E
 
 // begin prepares the first event of a new session, which is recorded with the first call or
 // turn.
-func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) error {
+func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) {
 	body := session.Started{Program: program, Workspace: opts.Workspace, Mounts: []string{}, Tools: opts.Catalog.Names(), UIDMap: jail.UserNamespace(), Conversation: s.agent != nil}
 	for _, m := range p.Mounts() {
 		body.Mounts = append(body.Mounts, m.String())
 	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	s.Log.Begin(session.Draft{Type: session.TypeSessionStarted, Body: data})
-	return nil
+	s.Log.Begin(session.NewDraft(session.TypeSessionStarted, 0, 0, "", body))
 }
 
 // Close ends the session, so that another process can go on with it. No call may be running. A
@@ -325,11 +313,7 @@ func (s *Session) Turns(ctx context.Context) ([]undo.Turn, error) {
 
 // recordToolCall records that a call was requested.
 func (s *Session) recordToolCall(ctx context.Context, call tool.Call) error {
-	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
-	if err != nil {
-		return err
-	}
-	_, err = s.Log.Append(ctx, session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body})
+	_, err := s.Log.Append(ctx, session.NewDraft(session.TypeToolCall, 0, 0, call.ID, llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args)))))
 	return err
 }
 
@@ -348,13 +332,13 @@ func (s *Session) Freedom() *policy.Freedom { return s.policy.Freedom() }
 
 var errNoModel = errors.New("the session has no model")
 
+func noModel(yield func(session.Event, error) bool) { yield(session.Event{}, errNoModel) }
+
 // Run runs one turn and yields its events as they happen, see [agent.Agent.Run]. Without a model
 // it yields only an error.
 func (s *Session) Run(ctx context.Context, prompt string, with ...agent.Attachment) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
-		return func(yield func(session.Event, error) bool) {
-			yield(session.Event{}, errNoModel)
-		}
+		return noModel
 	}
 	return s.agent.Run(ctx, prompt, with...)
 }
@@ -363,7 +347,7 @@ func (s *Session) Run(ctx context.Context, prompt string, with ...agent.Attachme
 // [agent.Agent.Compact]. Without a model it yields only an error. No turn may be running.
 func (s *Session) Compact(ctx context.Context, focus string) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
-		return func(yield func(session.Event, error) bool) { yield(session.Event{}, errNoModel) }
+		return noModel
 	}
 	return s.agent.Compact(ctx, focus)
 }

@@ -327,22 +327,7 @@ func (r *kernelRoot) Symlink(target, name string) error {
 }
 
 // Remove tries to remove a file and then a directory: its caller may have seen another type.
-func (r *kernelRoot) Remove(name string) error {
-	return r.inParentDir("unlinkat", name, func(dir int, last string) error {
-		unlink := func(flags int) error {
-			_, err := RetryEINTR(func() (int, error) { return 0, unix.Unlinkat(dir, last, flags) })
-			return err
-		}
-		err := unlink(0)
-		if err == nil {
-			return nil
-		}
-		if dirErr := unlink(unix.AT_REMOVEDIR); dirErr != unix.ENOTDIR {
-			return dirErr
-		}
-		return err // it is not a directory
-	})
-}
+func (r *kernelRoot) Remove(name string) error { return r.inParentDir("unlinkat", name, unlink) }
 
 func (r *kernelRoot) Rename(oldName, newName string) error {
 	return r.inParentDir("renameat", oldName, func(oldDir int, oldLast string) error {
