@@ -257,11 +257,22 @@ func (tree *Tree) checkEmpty(n *Node) error {
 		return err
 	}
 	defer dir.Close()
+	return eachName(dir, 64, func(name string) error {
+		if n.displaced[name] == nil {
+			return syscall.ENOTEMPTY
+		}
+		return nil
+	})
+}
+
+// eachName calls do for each name in a directory until it returns an error. It reads some names
+// at a time.
+func eachName(dir *os.File, some int, do func(name string) error) error {
 	for {
-		names, err := dir.Readdirnames(64)
+		names, err := dir.Readdirnames(some)
 		for _, name := range names {
-			if n.displaced[name] == nil {
-				return syscall.ENOTEMPTY
+			if err := do(name); err != nil {
+				return err
 			}
 		}
 		if err == io.EOF || err == nil && len(names) == 0 {
