@@ -270,10 +270,10 @@ func pluginHostAttacks() []Attack {
 		{Name: "offsets-outside", Description: "Give the host offsets and lengths that overflow, or that lie outside of its blocks.", kinds: plugin, run: offsetsOutside},
 		{Name: "input-outside", Description: "Read what lies behind the input.", kinds: plugin, run: inputOutside},
 		{Name: "offsets-between", Description: "Free and measure what begins where no block does.", kinds: plugin, run: offsetsBetween},
-		{Name: "request-not-granted", Description: "Make a request as a plugin that asked for no network.", kinds: plugin, run: requestNotGranted},
-		{Name: "request-elsewhere", Description: "Make requests to this machine, its network and its files, where one server was granted.", kinds: plugin, run: requestElsewhere},
-		{Name: "request-redirected", Description: "Be sent by the server that was granted to one that was not.", kinds: plugin, run: requestRedirected},
-		{Name: "request-without-end", Description: "Wait for a server that does not answer.", kinds: plugin, run: requestWithoutEnd},
+		{Name: "request-not-granted", Description: "Make a request as a plugin that asked for no network.", kinds: plugin, run: withServers(requestNotGranted)},
+		{Name: "request-elsewhere", Description: "Make requests to this machine, its network and its files, where one server was granted.", kinds: plugin, run: withServers(requestElsewhere)},
+		{Name: "request-redirected", Description: "Be sent by the server that was granted to one that was not.", kinds: plugin, run: withServers(requestRedirected)},
+		{Name: "request-without-end", Description: "Wait for a server that does not answer.", kinds: plugin, run: withServers(requestWithoutEnd)},
 		limitAttack("block-churn", "Have the host give out memory and clear it, without end.", Guest{Limits: policy.Limits{Timeout: deadline}}, func(s *script) {
 			block := s.add("extism.alloc", int64(16<<20))
 			s.add("extism.reset")
@@ -281,7 +281,7 @@ func pluginHostAttacks() []Attack {
 		}, tool.CodeTimeout, "timed out after 150ms").forKinds(plugin),
 		{Name: "secret-value", Description: "Read the value of a secret that it was given, as configuration.", kinds: plugin, run: secretAsConfig},
 		{Name: "configuration-of-host", Description: "Read the environment of the host as configuration.", kinds: plugin, run: configurationOfHost},
-		{Name: "request-while-initializing", Description: "Make a request before the tool is called.", kinds: plugin, run: requestInitializing},
+		{Name: "request-while-initializing", Description: "Make a request before the tool is called.", kinds: plugin, run: withServers(requestInitializing)},
 	}
 }
 
@@ -404,15 +404,32 @@ func requestText(url string) []byte {
 
 var i32WrapI64 = []byte{0xa7} // i32.wrap_i64
 
-func requestNotGranted(t *trial) (string, error) {
-	server, err := t.serve(t.canary)
-	if err != nil {
-		return "", newUntried("%v", err)
+// withServers returns an attack with two servers: one that g grants and reaches, and another, which
+// has the canary.
+func withServers(run func(t *trial, g Guest, granted, other *server) (string, error)) func(*trial) (string, error) {
+	return func(t *trial) (string, error) {
+		granted, err := t.serve("for the guest")
+		if err != nil {
+			return "", newUntried("%v", err)
+		}
+		defer granted.Close()
+		other, err := t.serve(t.canary)
+		if err != nil {
+			return "", newUntried("%v", err)
+		}
+		defer other.Close()
+		g := Guest{Hosts: []string{granted.url()}}
+		if err := t.checkReaches(g, granted); err != nil {
+			return "", err
+		}
+		return run(t, g, granted, other)
 	}
-	defer server.Close()
+}
+
+func requestNotGranted(t *trial, _ Guest, _, other *server) (string, error) {
 	s := &script{}
-	s.request(server.url())
-	return t.checkNoRequest(Guest{}, s, server)
+	s.request(other.url())
+	return t.checkNoRequest(Guest{}, s, other)
 }
 
 // checkNoRequest fails if a server is reached by a script.
@@ -429,22 +446,8 @@ func (t *trial) checkNoRequest(g Guest, s *script, server *server) (string, erro
 	return stoppedBy(o, "", tool.CodeDenied)
 }
 
-// requestElsewhere grants one server, and tries to reach another by many spellings.
-func requestElsewhere(t *trial) (by string, err error) {
-	granted, err := t.serve("for the guest")
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer granted.Close()
-	other, err := t.serve(t.canary)
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer other.Close()
-	g := Guest{Hosts: []string{granted.url()}}
-	if err := t.checkReaches(g, granted); err != nil {
-		return "", err
-	}
+// requestElsewhere tries to reach the server that is not granted by many spellings.
+func requestElsewhere(t *trial, g Guest, granted, other *server) (by string, err error) {
 	port := other.port()
 	for _, url := range []string{
 		"http://127.0.0.1:" + port, "http://localhost:" + port, "http://127.1:" + port, "http://2130706433:" + port, "http://0x7f.0.0.1:" + port,
@@ -474,21 +477,7 @@ func (t *trial) checkReaches(g Guest, server *server) error {
 	return err
 }
 
-func requestRedirected(t *trial) (string, error) {
-	other, err := t.serve(t.canary)
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer other.Close()
-	granted, err := t.serve("go on")
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer granted.Close()
-	g := Guest{Hosts: []string{granted.url()}}
-	if err := t.checkReaches(g, granted); err != nil {
-		return "", err
-	}
+func requestRedirected(t *trial, g Guest, granted, other *server) (string, error) {
 	granted.redirect.Store(&other.at)
 	before := granted.requests.Load()
 	s := &script{}
@@ -500,19 +489,10 @@ func requestRedirected(t *trial) (string, error) {
 	return by, err
 }
 
-func requestWithoutEnd(t *trial) (string, error) {
-	server, err := t.serve("")
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer server.Close()
-	g := Guest{Hosts: []string{server.url()}}
-	if err := t.checkReaches(g, server); err != nil {
-		return "", err
-	}
-	server.silent.Store(true)
+func requestWithoutEnd(t *trial, g Guest, granted, _ *server) (string, error) {
+	granted.silent.Store(true)
 	g.Limits.Timeout = deadline
-	return limitAttack("", "", g, func(s *script) { s.request(server.url()) }, tool.CodeTimeout, "timed out after 150ms").run(t)
+	return limitAttack("", "", g, func(s *script) { s.request(granted.url()) }, tool.CodeTimeout, "timed out after 150ms").run(t)
 }
 
 // server answers every HTTP request, on this machine.
@@ -620,12 +600,7 @@ func configurationOfHost(t *trial) (string, error) {
 }
 
 // requestInitializing uses functions of the host before there is a call.
-func requestInitializing(t *trial) (string, error) {
-	server, err := t.serve(t.canary)
-	if err != nil {
-		return "", newUntried("%v", err)
-	}
-	defer server.Close()
+func requestInitializing(t *trial, _ Guest, _, server *server) (string, error) {
 	request := requestText(server.url())
 	initializing := func(m *machine.Machine) []byte {
 		block := func(at, n int) []byte {
