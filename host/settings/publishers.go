@@ -37,23 +37,11 @@ func (s *Settings) TrustFiles(administrator policyfile.Place) ([]*trust.File, er
 	return files, nil
 }
 
-// publishers returns the user's trust.toml; nil if there is none.
-func (d Dirs) publishers() ([]byte, error) {
-	data, err := policyfile.User(d.TrustTOML()).Bytes()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, mistake("mend the file, or move it away", "%v", err)
-	}
-	return data, nil
-}
-
 // ChangePublishers replaces the user's trust.toml by the result of f, which gets the old
 // content; nil: there is no file.
 func (d Dirs) ChangePublishers(f func([]byte) ([]byte, error)) error {
 	return withLock(d.TrustTOML(), func() error {
-		data, err := d.publishers()
+		data, err := orNone(policyfile.User(d.TrustTOML()).Bytes())
 		if err == nil {
 			data, err = f(data)
 		}

@@ -160,15 +160,15 @@ func loadOwn(path string) (*config.File, error) {
 	return config.Parse(path, config.User, data)
 }
 
-// orNone turns a missing file into nil, and another error into an *Error.
-func orNone(f *config.File, err error) (*config.File, error) {
+// orNone turns a missing file into the zero value, and another error into an *Error.
+func orNone[T any](file T, err error) (T, error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return *new(T), nil
 	}
 	if err != nil {
-		return nil, mistake("mend the file, or move it away", "%v", err)
+		return *new(T), mistake("mend the file, or move it away", "%v", err)
 	}
-	return f, nil
+	return file, nil
 }
 
 // merge merges the files and the environment. It asks a person about a project's file with

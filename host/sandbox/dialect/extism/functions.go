@@ -2,6 +2,7 @@ package extism
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -61,10 +62,10 @@ var ofExtism = []function{
 	{envModule, "free", parseSig("l"), (*plugin).free, 0},
 	{envModule, "length", parseSig("l:l"), (*plugin).lengthOf, 0},
 	{envModule, "length_unsafe", parseSig("l:l"), (*plugin).lengthOf, 0},
-	{envModule, "load_u8", parseSig("l:w"), (*plugin).load8, 0},
-	{envModule, "load_u64", parseSig("l:l"), (*plugin).load64, 0},
-	{envModule, "store_u8", parseSig("lw"), (*plugin).store8, 0},
-	{envModule, "store_u64", parseSig("ll"), (*plugin).store64, 0},
+	{envModule, "load_u8", parseSig("l:w"), touches(1, func(b []byte, stack []uint64) { stack[0] = uint64(b[0]) }), 0},
+	{envModule, "load_u64", parseSig("l:l"), touches(8, func(b []byte, stack []uint64) { stack[0] = binary.LittleEndian.Uint64(b) }), 0},
+	{envModule, "store_u8", parseSig("lw"), touches(1, func(b []byte, stack []uint64) { b[0] = byte(stack[1]) }), 0},
+	{envModule, "store_u64", parseSig("ll"), touches(8, func(b []byte, stack []uint64) { binary.LittleEndian.PutUint64(b, stack[1]) }), 0},
 	{envModule, "input_load_u8", parseSig("l:w"), (*plugin).inputLoad8, 0},
 	{envModule, "input_load_u64", parseSig("l:l"), (*plugin).inputLoad64, 0},
 	{envModule, "input_length", parseSig(":l"), gets(func(p *plugin) uint64 { return p.input.length }), 0},

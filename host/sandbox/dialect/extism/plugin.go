@@ -242,40 +242,16 @@ func (p *plugin) lengthOf(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-func (p *plugin) load8(stack []uint64) error {
-	at := stack[0] - firstOffset
-	if at >= uint64(len(p.mem)) {
-		return p.outside(stack[0], 1)
+// touches returns a function that reads or writes n bytes at the offset in stack[0].
+func touches(n uint64, do func(b []byte, stack []uint64)) func(*plugin, []uint64) error {
+	return func(p *plugin, stack []uint64) error {
+		b, ok := p.view(stack[0], n)
+		if !ok {
+			return p.outside(stack[0], n)
+		}
+		do(b, stack)
+		return p.pay(costTouch)
 	}
-	stack[0] = uint64(p.mem[at])
-	return p.pay(costTouch)
-}
-
-func (p *plugin) load64(stack []uint64) error {
-	b, ok := p.view(stack[0], 8)
-	if !ok {
-		return p.outside(stack[0], 8)
-	}
-	stack[0] = binary.LittleEndian.Uint64(b)
-	return p.pay(costTouch)
-}
-
-func (p *plugin) store8(stack []uint64) error {
-	at := stack[0] - firstOffset
-	if at >= uint64(len(p.mem)) {
-		return p.outside(stack[0], 1)
-	}
-	p.mem[at] = byte(stack[1])
-	return p.pay(costTouch)
-}
-
-func (p *plugin) store64(stack []uint64) error {
-	b, ok := p.view(stack[0], 8)
-	if !ok {
-		return p.outside(stack[0], 8)
-	}
-	binary.LittleEndian.PutUint64(b, stack[1])
-	return p.pay(costTouch)
 }
 
 // inputLoad8 returns 0 behind the input, because plugins read there before they ask for its
