@@ -216,13 +216,7 @@ func Permits(lists []List, value string) (bool, Provenance) {
 // Nil stays nil.
 func (c Ceiling) RestrictNetwork(n *network.Network) *network.Network {
 	for _, l := range c.Hosts {
-		var rules []network.Rule
-		for _, v := range l.Values {
-			if r, err := network.ParseListed(v); err == nil {
-				rules = append(rules, r)
-			}
-		}
-		n = n.Restrict(string(l.From.Source), rules)
+		n = n.Restrict(string(l.From.Source), hostRules(l.Values, network.ParseListed))
 	}
 	return n
 }

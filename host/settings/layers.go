@@ -81,22 +81,22 @@ func (s *Settings) loadLayers(o Options) error {
 // are off, and the lowest tier of a process. Nil: none of these is set.
 func (s *Settings) settingsLayers() []policy.Layer {
 	layer := policy.Layer{Source: policy.SourceSettings}
+	from := func(key string) policy.Provenance {
+		return policy.Provenance{Source: policy.SourceSettings, Origin: s.Config.Source(key)}
+	}
 	for _, w := range []struct {
 		key string
 		on  bool
 	}{{policy.ExecKey, s.Config.Tools.Exec}, {policy.FilesKey, s.Config.Tools.FS}, {policy.NetworkKey, s.Config.Tools.Web}, {policy.StoreSwitchKey, s.Config.Tools.Store}} {
 		if !w.on {
-			from := policy.Provenance{Source: policy.SourceSettings, Origin: s.Config.Source(w.key)}
-			layer.Ceiling.DisabledCapabilities = append(layer.Ceiling.DisabledCapabilities, policy.Setting{Value: w.key, From: from})
+			layer.Ceiling.DisabledCapabilities = append(layer.Ceiling.DisabledCapabilities, policy.Setting{Value: w.key, From: from(w.key)})
 		}
 	}
 	for _, name := range s.Config.Tools.Off {
-		from := policy.Provenance{Source: policy.SourceSettings, Origin: s.Config.Source(policy.OffKey)}
-		layer.Ceiling.DisabledNames = append(layer.Ceiling.DisabledNames, policy.Setting{Value: name, From: from})
+		layer.Ceiling.DisabledNames = append(layer.Ceiling.DisabledNames, policy.Setting{Value: name, From: from(policy.OffKey)})
 	}
 	if least := s.Config.Bash.MinTier; least > 0 {
-		from := policy.Provenance{Source: policy.SourceSettings, Origin: s.Config.Source(policy.MinTierKey)}
-		layer.Ceiling.MinTier = &policy.Limit{Value: int64(least), From: from}
+		layer.Ceiling.MinTier = &policy.Limit{Value: int64(least), From: from(policy.MinTierKey)}
 	}
 	if layer.Ceiling.DisabledCapabilities == nil && layer.Ceiling.DisabledNames == nil && layer.Ceiling.MinTier == nil {
 		return nil
