@@ -68,7 +68,7 @@ func needKeys(at string) keys.Table {
 		{Name: at + "files", Kind: keys.Choice(string(tool.FilesRead), string(tool.FilesWrite))},
 		{Name: at + "network", Kind: keys.Boolean()},
 		{Name: at + "hosts", Kind: keys.List("hosts", `["api.example.org"]`, maxHosts, nil)},
-		{Name: at + "secrets", Kind: keys.List("secrets", `["API_KEY"]`, maxSecrets, checkSecretName)},
+		{Name: at + "secrets", Kind: keys.List("secrets", `["API_KEY"]`, maxSecrets, keys.Valid(tool.ValidSecretName, "1 to 64 letters, digits, '_' or '-', the first a letter"))},
 	}
 }
 
@@ -84,13 +84,6 @@ func textUpTo(maxBytes int) func(string) error {
 		}
 		return nil
 	}
-}
-
-func checkSecretName(s string) error {
-	if !tool.ValidSecretName(s) {
-		return fmt.Errorf("%.80q is not 1 to 64 letters, digits, '_' or '-', the first a letter", s)
-	}
-	return nil
 }
 
 // Description is the content of a file that describes a module.
