@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -116,38 +114,4 @@ func TestRewind(t *testing.T) {
 		t.Errorf("the first message is %+v", m)
 	}
 	b.checkHistory()
-}
-
-// TestRandomRewinds: whatever is said, done and taken back, with and without room, a resumed
-// session is the same, no result is without its call, and the newest prompt is sent.
-func TestRandomRewinds(t *testing.T) {
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 35))
-		b := newBench(t, Options{System: saying("sys"), HistoryChars: []int{2_000, 400_000}[seed%2], NoSummaries: true, Steer: func() []string {
-			return slices.Repeat([]string{"by the way"}, r.IntN(2))
-		}})
-		for range 12 {
-			for range r.IntN(3) {
-				b.model.replies = append(b.model.replies, calls(fmt.Sprintf("c ls {\"n\":%d}", r.IntN(1e6))))
-			}
-			b.model.replies = append(b.model.replies, text(strings.Repeat("an answer ", 1+r.IntN(30))))
-			b.run(t.Context(), fmt.Sprintf("prompt %d", r.IntN(1e6)))
-			if n := len(b.conversation.starts); n > 0 && r.IntN(3) == 0 {
-				if err := b.Rewind(t.Context(), b.conversation.starts[r.IntN(n)].turn, nil); err != nil {
-					t.Fatal(err)
-				}
-			}
-			b.checkHistory()
-			if m := b.conversation.messages[0]; m.Kind != llm.System {
-				t.Fatalf("seed %d: the first message is %+v", seed, m)
-			}
-			chars := 0
-			for _, m := range b.conversation.messages {
-				chars += size(m)
-			}
-			if chars != b.conversation.chars {
-				t.Fatalf("seed %d: %d characters are counted, there are %d", seed, b.conversation.chars, chars)
-			}
-		}
-	}
 }

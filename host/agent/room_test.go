@@ -2,12 +2,14 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,13 +25,15 @@ var histories = flag.Int("histories", 40, "number of random histories")
 type day struct {
 	t         *testing.T
 	rnd       *rand.Rand
-	context   int     // size of its context, in tokens
-	chars     int     // limit of the conversation in characters; 0: none
-	ratio     float64 // characters of one token
-	tools     int     // characters of the definitions of the tools
-	reports   bool    // it reports how many tokens it has read
-	prompts   []string
-	steps     int // steps of the turn that are left
+	context   int         // size of its context, in tokens
+	chars     int         // limit of the conversation in characters; 0: none
+	ratio     float64     // characters of one token
+	tools     int         // characters of the definitions of the tools
+	reports   bool        // it reports how many tokens it has read
+	words     []string    // what the person has said, and what was not taken back
+	began     map[int]int // number of words before each turn
+	tasks     sync.Map    // text of each task that is open, by key
+	steps     int         // steps of the turn that are left
 	calls     int
 	asked     int
 	summaries int
@@ -53,7 +57,10 @@ func (d *day) Stream(_ context.Context, req llm.Request) iter.Seq2[llm.Delta, er
 			delta.Finish = llm.FinishTools
 			for i := range 1 + d.rnd.IntN(4) {
 				d.calls++
-				args := `{"text":"` + strings.Repeat("a", d.size(d.context/4)) + `"}`
+				args := fmt.Sprintf(`{"n":%d,"text":"%s"}`, d.calls, strings.Repeat("a", d.size(d.context/4)))
+				if d.rnd.IntN(8) == 0 {
+					args = fmt.Sprintf(`{"n":%d,"task":"do %d %s"}`, d.calls, d.calls, strings.Repeat("x", 40+d.rnd.IntN(1500)))
+				}
 				written += len(args)
 				delta.Calls = append(delta.Calls, llm.CallDelta{Index: i, ID: fmt.Sprint("c", d.calls), Name: "ls", Arguments: args})
 			}
@@ -108,14 +115,22 @@ func (d *day) check(messages []llm.Message) {
 		d.t.Errorf("request %d has %.0f tokens of %d", d.asked, tokens, d.context)
 	}
 	var words []string
+	var all strings.Builder
 	for _, m := range messages {
 		if isPrompt(m) {
 			words = append(words, m.Content)
 		}
+		fmt.Fprintf(&all, "%s %s\n", m.Content, strings.ReplaceAll(string(m.Data), `\"`, `"`))
 	}
-	if len(words) != len(d.prompts) {
-		d.t.Fatalf("request %d has %d of %d prompts", d.asked, len(words), len(d.prompts))
+	if len(words) != len(d.words) {
+		d.t.Fatalf("request %d has %d of %d texts of the person", d.asked, len(words), len(d.words))
 	}
+	d.tasks.Range(func(key, task any) bool {
+		if !strings.Contains(all.String(), task.(string)[:40]) {
+			d.t.Errorf("request %d has no %s: %s", d.asked, key, task)
+		}
+		return true
+	})
 	for _, m := range messages {
 		if name, ok := m.Brief(); ok && name == summaryBrief {
 			for i, line := range strings.Split(m.Content, "\n") {
@@ -125,10 +140,10 @@ func (d *day) check(messages []llm.Message) {
 			}
 		}
 	}
-	for i, want := range d.prompts {
+	for i, want := range d.words {
 		whole := words[i] == want
 		if last := i == len(words)-1; !whole && (i == 0 || last || !strings.HasPrefix(words[i], want[:50]) || !strings.Contains(words[i], `"turn:`)) {
-			d.t.Errorf("request %d: of prompt %d there is %.100q", d.asked, i, words[i])
+			d.t.Errorf("request %d: of text %d there is %.100q", d.asked, i, words[i])
 		}
 	}
 	if messages[0].Kind != llm.System || !strings.Contains(messages[1].Content, "AGENTS.md") {
@@ -141,40 +156,87 @@ func counts(c Conversation) []any {
 	return []any{c.about, c.chars, c.reported, c.read, c.numbered, c.leftOut}
 }
 
+// say returns a text of the person that no other begins like.
+func (d *day) say(what string) string {
+	text := fmt.Sprintf("%s %d: %s", what, len(d.words), strings.Repeat("please ", 30+d.size(300)))
+	d.words = append(d.words, text)
+	return text
+}
+
+// do carries out a call. The calls of a step run at the same time: each has its own numbers.
+func (d *day) do(log *session.Log, seed int) func(context.Context, tool.Call) (tool.Result, error) {
+	return func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		var args struct {
+			N    int
+			Task string
+		}
+		if err := json.Unmarshal(c.Args, &args); err != nil {
+			return tool.Result{}, err
+		}
+		own := &day{rnd: rand.New(rand.NewPCG(uint64(seed), uint64(args.N)))}
+		text := strings.Repeat("é\t\"x", own.size(d.context/2))
+		if own.rnd.IntN(4) == 0 {
+			r := tool.Failed(tool.CodeFailed, tool.InternalError, "no")
+			r.Err.Stdout = text
+			return r, nil
+		}
+		r := tool.Result{Output: tool.Text(text)}
+		for range max(own.rnd.IntN(10)-7, 0) {
+			r.Images = append(r.Images, tool.Image{Mime: "image/png", Data: []byte("x")})
+		}
+		if args.Task == "" {
+			return r, nil
+		}
+		// Calls of one step have numbers in a row, so that no two of them write the same task.
+		key, status := fmt.Sprintf("task_%d", 4*own.rnd.IntN(3)+args.N%4), []string{"pending", "completed"}[own.rnd.IntN(4)/3]
+		set := session.ToolStoreEntry{Key: key, Text: fmt.Sprintf(`{"content":%q,"status":%q}`, args.Task, status)}
+		body := tool.Marshal(session.ToolStoreChanges{Owner: "builtin:tasks", Set: []session.ToolStoreEntry{set}})
+		r.Output = tool.Text("noted")
+		_, err := log.Append(ctx, session.Draft{Type: session.TypeToolStoreChanges, Turn: c.Turn, Step: c.Step, Call: c.ID, Body: body})
+		d.tasks.Store(key, args.Task)
+		if status == "completed" {
+			d.tasks.Delete(key)
+		}
+		return r, err
+	}
+}
+
 // TestRandomHistories: no request is above its budget, nothing that is pinned is missing, and a
-// resumed session is the same.
+// resumed session is the same, whatever was said, done and taken back.
 func TestRandomHistories(t *testing.T) {
 	summaries, worst := 0, 0.0
 	for seed := range *histories {
 		rnd := rand.New(rand.NewPCG(35, uint64(seed)))
-		d := &day{t: t, rnd: rnd, context: 4000 + rnd.IntN(6_000), ratio: 3 + 3*rnd.Float64(), reports: rnd.IntN(4) > 0, tools: 2}
+		d := &day{t: t, rnd: rnd, context: 4000 + rnd.IntN(6_000), ratio: 3 + 3*rnd.Float64(), reports: rnd.IntN(4) > 0, tools: 2, began: map[int]int{}}
 		opts := Options{ContextTokens: d.context, ResultTokens: 100 + rnd.IntN(d.context), RepeatedCalls: 1000,
-			System: saying("You are a test."), Briefs: func() []Brief { return []Brief{{"AGENTS.md", "AGENTS.md says: tabs."}} }}
+			System: saying("You are a test."), Briefs: func() []Brief { return []Brief{{"AGENTS.md", "AGENTS.md says: tabs."}} },
+			Steer: func() (texts []string) {
+				if rnd.IntN(6) == 0 {
+					texts = append(texts, d.say("steer"))
+				}
+				return texts
+			}}
 		if rnd.IntN(3) == 0 {
 			d.chars = 10_000 + rnd.IntN(20_000)
 			opts.HistoryChars = d.chars
 		}
 		b := newBench(t, opts)
-		b.opts.Model = d
-		b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
-			// The calls of a step run at the same time: each has its own source of numbers.
-			own := &day{rnd: rand.New(rand.NewPCG(uint64(seed), uint64(len(c.Args))))}
-			text := strings.Repeat("é\t\"x", own.size(d.context/2))
-			if own.rnd.IntN(4) == 0 {
-				r := tool.Failed(tool.CodeFailed, tool.InternalError, "no")
-				r.Err.Stdout = text
-				return r, nil
-			}
-			return tool.Result{Output: tool.Text(text)}, nil
-		}
+		b.opts.Model, b.tools.do = d, d.do(b.tools.log, seed)
 		turns := 1 + rnd.IntN(8)
-		for turn := range turns {
-			prompt := fmt.Sprintf("%d: %s", turn, strings.Repeat("please ", 30+d.size(300)))
-			d.prompts, d.steps = append(d.prompts, prompt), rnd.IntN(8)
-			if _, end := b.run(t.Context(), prompt); end.Reason != session.EndAnswered {
+		for turn := 1; turn <= turns; turn++ {
+			d.steps, d.began[turn] = rnd.IntN(8), len(d.words)
+			if _, end := b.run(t.Context(), d.say("prompt")); end.Reason != session.EndAnswered {
 				t.Fatalf("seed %d, turn %d: %+v", seed, turn, end)
 			}
-			if turn%3 > 0 && turn < turns-1 {
+			if starts := b.conversation.starts; rnd.IntN(4) == 0 {
+				back := starts[rnd.IntN(len(starts))].turn
+				if err := b.Rewind(t.Context(), back, nil); err != nil {
+					t.Fatal(err)
+				}
+				d.words = d.words[:d.began[back]]
+				d.tasks.Clear() // the list stays, but the calls that made it are taken back
+			}
+			if turn%3 > 0 && turn < turns {
 				continue
 			}
 			past, err := ReadConversation(b.store.all())
