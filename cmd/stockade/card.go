@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -209,7 +210,7 @@ func (c card) changes(room int) (out []string) {
 		changes = slices.DeleteFunc(slices.Clone(changes), func(c registry.Change) bool { return c.AboutAccess })
 	}
 	for i, change := range changes {
-		was, is := trimCommonStart(oneLine(change.Before), oneLine(change.After))
+		was, is := policy.TrimCommonStart(oneLine(change.Before), oneLine(change.After), 20)
 		rows := []string{c.style(terminal.Yellow, "  "+fit(change.Title, c.width-3))}
 		if was != "" {
 			rows = append(rows, c.quotedRows(terminal.Red, "- ", was, textRows)...)
@@ -287,23 +288,6 @@ func (c card) warnings(w registry.Wants) (out []string) {
 		out = append(out, c.style(terminal.Yellow, "  It can send what the model tells it to "+hosts+"."))
 	}
 	return out
-}
-
-// trimCommonStart removes most of a long common beginning of two texts, so that their
-// difference fits into a row.
-func trimCommonStart(was, is string) (string, string) {
-	n := 0
-	for n < len(was) && n < len(is) && was[n] == is[n] {
-		n++
-	}
-	if n <= 30 {
-		return was, is
-	}
-	cut := strings.LastIndexByte(was[:n-20], ' ') + 1
-	if cut == 0 {
-		return was, is
-	}
-	return "... " + was[cut:], "... " + is[cut:]
 }
 
 // long returns the text that "?" shows after the short card: digests, keys and all texts of

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/humanize"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
@@ -96,9 +96,6 @@ func chatHelp() string {
 // runChat runs the chat in the session with an id, or in a new one if id is empty. first is
 // the first line; it may be empty.
 func runChat(ctx context.Context, a *app, id, first string) error {
-	if a.drawsInPlace() {
-		a.ui = tui.New()
-	}
 	t, err := openConversation(ctx, a, id, finalAnswer{}, nil)
 	if err != nil {
 		return err
@@ -183,7 +180,7 @@ func (t *conversation) do(ctx context.Context, typed string) (leave bool, err er
 			t.a.s.note("%v", err) // its hints name commands of the shell
 			return nil
 		case isShell && !spaced:
-			return t.showShell(ctx, shell)
+			return t.showCalls(t.shell(ctx, shell))
 		}
 		return t.show(ctx, typed, typed)
 	})
@@ -211,23 +208,14 @@ func isCommand(line string) bool {
 
 // slash carries out a command of the chat, such as /help.
 func (t *conversation) slash(ctx context.Context, line string) error {
-	name, arg, _ := strings.Cut(line, " ")
-	switch name {
-	case "/help":
+	word, arg, _ := strings.Cut(line, " ")
+	if word == "/help" {
 		fmt.Fprintln(t.a.s.out, wrapHanging(chatHelp(), t.a.s.width()))
 		return nil
-	case "/tools":
-		name = "/tool"
-	case "/exit":
-		name = "/quit"
-	case "/clear", "/reset":
-		name = "/new"
-	case "/compress":
-		name = "/compact"
 	}
+	name := cmp.Or(otherNames[word], word)
 	arg = strings.TrimSpace(arg)
-	var fault string
-	names := []string{"/help"}
+	fault, names := "", []string{"/help"}
 	for _, c := range chatCommands {
 		names = append(names, c.name)
 		switch {
@@ -238,14 +226,14 @@ func (t *conversation) slash(ctx context.Context, line string) error {
 			fault = " takes no argument"
 		}
 	}
-	word, _, _ := strings.Cut(line, " ")
-	switch {
-	case fault != "":
-	default:
+	if fault == "" {
 		fault = " is not a command" + nearest.Hint(name, names)
 	}
 	return fmt.Errorf("%s%s; /help shows the commands, and a space before a line makes it a prompt", word, fault)
 }
+
+// otherNames are names that other programs have for commands of the chat.
+var otherNames = map[string]string{"/tools": "/tool", "/exit": "/quit", "/clear": "/new", "/reset": "/new", "/compress": "/compact"}
 
 // tool lists the tools, or shows one tool.
 func (t *conversation) tool(ctx context.Context, name string) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -58,7 +59,7 @@ func contextPicture(c agent.ContextReport) string {
 		all += k.n
 	}
 	picture, done := "", 0
-	full := len(strings.TrimRight(bar(c.Tokens, c.Limit, contextColumns), "."))
+	full := len(bar(c.Tokens, c.Limit, contextColumns))
 	for _, k := range kinds {
 		done += k.n
 		picture += strings.Repeat(string(k.mark), max(full*done/max(all, 1)-len(picture), 0))
@@ -78,7 +79,7 @@ func contextPicture(c agent.ContextReport) string {
 
 	row := func(indent, what string, n int) {
 		if n > 0 {
-			fmt.Fprintf(&b, "  %-26s %11s  %4s  %s\n", indent+what, humanize.Exact(int64(n)), percent(n, all), strings.TrimRight(bar(n, all, 28), "."))
+			fmt.Fprintf(&b, "  %-26s %11s  %4s  %s\n", indent+what, humanize.Exact(int64(n)), percent(n, all), bar(n, all, 28))
 		}
 	}
 	fmt.Fprintf(&b, "\n  %-28s %9s\n", "what fills a request", "characters")
@@ -86,10 +87,7 @@ func contextPicture(c agent.ContextReport) string {
 		row(string(k.mark)+" ", k.what, k.n)
 	}
 	byTool := slices.SortedFunc(maps.Keys(c.ByTool), func(a, b string) int {
-		if n := c.ByTool[b] - c.ByTool[a]; n != 0 {
-			return n
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(c.ByTool[b]-c.ByTool[a], strings.Compare(a, b))
 	})
 	for _, name := range byTool[:min(len(byTool), contextTools)] {
 		row("    ", fit(name, 20), c.ByTool[name])
@@ -118,22 +116,16 @@ func contextPicture(c agent.ContextReport) string {
 	return b.String()
 }
 
-// bar draws a bar of columns columns, of which the share n/total is full. If n is above 0, at
-// least one column is full; if n is below total, at least one is empty.
+// bar draws a bar for the share n/total of columns columns. If n is above 0, it has at least one
+// column; if n is below total, it lacks at least one.
 func bar(n, total, columns int) string {
-	full := 0
-	if total > 0 {
-		full = int(float64(n) / float64(total) * float64(columns))
-	}
 	switch {
 	case n <= 0 || total <= 0:
-		full = 0
+		return ""
 	case n < total:
-		full = min(max(full, 1), columns-1)
-	default:
-		full = columns
+		columns = min(max(int(float64(n)/float64(total)*float64(columns)), 1), columns-1)
 	}
-	return strings.Repeat("#", full) + strings.Repeat(".", columns-full)
+	return strings.Repeat("#", columns)
 }
 
 func percent(n, total int) string {

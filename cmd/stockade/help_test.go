@@ -270,7 +270,7 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 	}
 	others := itemsOf(section(t, "Other commands"))
 	for command, value := range map[string]any{
-		"session list":    sessionJSON{},
+		"session list":    session.Info{},
 		"tool list":       toolJSON{},
 		"policy show":     boundJSON{},
 		"policy explain":  policy.Explanation{},

@@ -52,7 +52,5 @@ func (t *conversation) initProject(ctx context.Context, arg string) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.render(t.call(ctx, "file_write", map[string]any{"path": instructions.Names[0], "content": text}))
-	t.noteDenied()
-	return err
+	return t.showCalls(t.call(ctx, "file_write", map[string]any{"path": instructions.Names[0], "content": text}))
 }

@@ -121,7 +121,7 @@ func runPolicyShow(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	out := []boundJSON{}
+	var out []boundJSON
 	for _, l := range a.Layers {
 		for _, b := range l.Describe() {
 			out = append(out, boundJSON{Statement: b})
@@ -146,12 +146,8 @@ func runPolicyShow(ctx context.Context, a *app) error {
 	if inside := namespaceWarning(); inside != "" {
 		a.s.note("warning: %s", inside)
 	}
-	if a.flags.json {
-		return printJSON(a.s, out)
-	}
-	if len(out) == 0 {
-		a.s.note("no layer has a rule, and no answer is remembered: the risk of a tool decides")
-		return nil
+	if done, err := printedList(a, out, "no layer has a rule, and no answer is remembered: the risk of a tool decides"); done {
+		return err
 	}
 	w := table.New(table.Fixed("LAYER"), table.Fixed("ID"), table.Text("WHAT"), table.Path("WHERE"))
 	for _, s := range out {
@@ -286,7 +282,7 @@ func runPolicyRevoke(a *app, what []string) error {
 		if err != nil {
 			return err
 		}
-		if removed == nil {
+		if len(removed) == 0 {
 			return usageError("`stockade policy show` lists what is remembered, with its id", "nothing remembered is %q", word)
 		}
 		for _, ans := range removed {

@@ -187,14 +187,6 @@ func printCard(s *stdio, events iter.Seq2[session.Event, error], number int, o t
 // tailRows limits the rows of a conversation that a person sees when resuming it.
 const tailRows = 24
 
-func (t *conversation) readTail(ctx context.Context) error {
-	st, err := t.a.door().Store(ctx)
-	if err == nil {
-		t.tail, t.priorCalls, err = transcript.Tail(st.Events(ctx, t.Log.ID(), 0), t.a.transcriptOptions(), tailRows)
-	}
-	return err
-}
-
 func (t *conversation) showCall(ctx context.Context, arg string) error {
 	number := 0
 	if arg == "summary" {
@@ -209,15 +201,24 @@ func (t *conversation) showCall(ctx context.Context, arg string) error {
 		}
 		number = n
 	}
-	st, err := t.a.door().Store(ctx)
-	if err != nil {
-		return err
+	return printCard(t.a.s, t.Log.Events(ctx), number, t.a.transcriptOptions())
+}
+
+// printJSONEvents prints what part returns of each event as JSON, one a line.
+func printJSONEvents(s *stdio, events iter.Seq2[session.Event, error], part func(session.Event) session.Event) error {
+	for e, err := range events {
+		if err == nil {
+			err = writeJSONEvent(s, part(e))
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return printCard(t.a.s, st.Events(ctx, t.Log.ID(), 0), number, t.a.transcriptOptions())
+	return nil
 }
 
 func writeJSONEvent(s *stdio, e session.Event) error {
-	line, err := e.ForDisplay().Line()
+	line, err := e.Line()
 	if err != nil {
 		return err
 	}

@@ -30,9 +30,8 @@ func (t *conversation) rewind(ctx context.Context, arg string) error {
 		return t.listTurns(turns)
 	}
 	number, what, _ := strings.Cut(arg, " ")
-	n, err := strconv.Atoi(number)
-	from := slices.IndexFunc(turns, func(turn undo.Turn) bool { return turn.Number == n })
-	if err != nil || from < 0 {
+	from := slices.IndexFunc(turns, func(turn undo.Turn) bool { return strconv.Itoa(turn.Number) == number })
+	if from < 0 {
 		return fmt.Errorf("there is no turn %.20q to go back to; /rewind lists the turns", number)
 	}
 	turns = turns[from:]
@@ -41,14 +40,12 @@ func (t *conversation) rewind(ctx context.Context, arg string) error {
 			return t.takeBack(ctx, turns, c.Letter)
 		}
 	}
-	if what == "" && t.a.ui == nil {
-		fmt.Fprint(t.a.s.out, t.rewindText(turns, 200))
-	}
-	if what != "" || t.a.ui == nil {
-		return fmt.Errorf("use /rewind %d both, /rewind %d conversation or /rewind %d files", n, n, n)
+	asker := t.a.asker(t.lines)
+	if what != "" || asker == nil {
+		return fmt.Errorf("use /rewind %[1]s both, /rewind %[1]s conversation or /rewind %[1]s files", number)
 	}
 	text := func(most int) func() string { return func() string { return t.rewindText(turns, most) } }
-	choice, err := t.a.ui.Ask(ctx, prompt.New("Take back?", rewindChoices, text(5), text(200)))
+	choice, err := asker.Ask(ctx, prompt.New("Take back?", rewindChoices, text(5), text(200)))
 	if err != nil || choice.Letter == noChoice.Letter {
 		return err
 	}
@@ -113,9 +110,8 @@ func (t *conversation) rewindText(turns []undo.Turn, most int) string {
 	return b.String()
 }
 
-// takeBack undoes the changes of files in turns, goes back to the conversation before the first
-// turn, or does both, by the letter of [rewindChoices]. If a file cannot be put back, the
-// conversation stays.
+// takeBack undoes the changes of files in turns, goes back to the conversation before the first, or
+// does both, by the letter of [rewindChoices]. If a file stays, the conversation does, too.
 func (t *conversation) takeBack(ctx context.Context, turns []undo.Turn, letter rune) error {
 	var changed []string
 	for _, turn := range turns {

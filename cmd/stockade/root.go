@@ -329,9 +329,5 @@ func runRoot(cmd *cobra.Command, a *app, args []string) error {
 		_ = cmd.Usage()
 		return &exitErr{code: exitUsage, message: "no prompt, and no terminal for a chat"}
 	}
-	prompt, err := readPrompt(a, args)
-	if err != nil {
-		return err
-	}
-	return runTurn(cmd.Context(), a, "", prompt, args)
+	return runTurn(cmd.Context(), a, "", args)
 }

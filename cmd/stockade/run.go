@@ -50,13 +50,7 @@ denies the file. Piped input cannot name files.
   stockade run --json "list files" | jq -r 'select(.type=="tool_result").data.data_json.output | fromjson | .result.output'
   stockade run --allow file_edit --allow 'bash(command=go test ./...)' "fix the typo and test"`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			prompt, err := readPrompt(a, args)
-			if err != nil {
-				return err
-			}
-			return runTurn(cmd.Context(), a, "", prompt, args)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return runTurn(cmd.Context(), a, "", args) },
 	}
 	addTurnFlags(cmd, a)
 	addAskFlag(cmd, a)
@@ -174,6 +168,9 @@ type conversation struct {
 // openConversation opens the session with an id, or a new session if id is empty. It goes on with
 // the input and the model of the conversation before; nil: there is none.
 func openConversation(ctx context.Context, a *app, id string, answer finalAnswer, before *conversation) (*conversation, error) {
+	if before == nil && a.drawsInPlace() {
+		a.ui = tui.New()
+	}
 	found, err := a.findTools(ctx)
 	if err != nil {
 		return nil, err
@@ -220,7 +217,7 @@ func openConversation(ctx context.Context, a *app, id string, answer finalAnswer
 	t.restoreCommands(s.PersonCalls)
 	t.tellInstructions(false)
 	if err = t.beginAuto(); err == nil && id != "" {
-		err = t.readTail(ctx)
+		t.tail, t.priorCalls, err = transcript.Tail(t.Log.Events(ctx), a.transcriptOptions(), tailRows)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -268,8 +265,9 @@ func (t *conversation) show(ctx context.Context, prompt, typed string) error {
 	return &exitErr{code: exitNobodyToAsk}
 }
 
-func (t *conversation) showShell(ctx context.Context, command string) error {
-	_, err := t.render(t.shell(ctx, command))
+// showCalls shows calls of the person.
+func (t *conversation) showCalls(events iter.Seq2[session.Event, error]) error {
+	_, err := t.render(events)
 	t.noteDenied()
 	return err
 }
@@ -288,42 +286,32 @@ func (t *conversation) printAnswer() error {
 // render shows events, or prints them as JSON for --json, and returns the end of the turn.
 func (t *conversation) render(events iter.Seq2[session.Event, error]) (end session.TurnEnded, _ error) {
 	a := t.a
-	if a.ui != nil {
-		for e, err := range events {
-			if err != nil {
-				return end, err
-			}
-			if e.Type == session.TypeTurnEnded {
-				_ = json.Unmarshal(e.Body, &end) // this program wrote it
-			}
-			a.ui.Event(e)
-			t.checkBrief(e)
-			t.answer.note(e)
-		}
-		return end, nil
-	}
 	if t.printer == nil {
 		t.printer = newPrinter(a.s, t.transcriptOptions())
 		t.printer.noAnswers = t.answer.form != nil
 	}
-	r := t.printer
 	for e, err := range events {
 		if err != nil {
-			return r.Ended(), err
+			return end, err
+		}
+		if e.Type == session.TypeTurnEnded {
+			_ = json.Unmarshal(e.Body, &end) // this program wrote it
+		}
+		if a.ui != nil {
+			a.ui.Event(e)
 		}
 		t.checkBrief(e)
 		t.answer.note(e)
 		if a.flags.json {
-			if err := writeJSONEvent(a.s, e); err != nil {
-				return r.Ended(), err // nobody reads the output any more: the turn is cancelled
+			if err := writeJSONEvent(a.s, e.ForDisplay()); err != nil {
+				return end, err // nobody reads the output any more: the turn is cancelled
 			}
 		}
-		if a.flags.json && e.Type != session.TypeTurnEnded {
-			continue
+		if a.ui == nil && (!a.flags.json || e.Type == session.TypeTurnEnded) {
+			a.screen.Show(func() { t.printer.show(e) })
 		}
-		a.screen.Show(func() { r.show(e) })
 	}
-	return r.Ended(), r.writeErr
+	return end, t.printer.writeErr
 }
 
 // noteDenied prints notes about calls that were denied because nobody could be asked. It
@@ -346,25 +334,7 @@ func (t *conversation) endError(end session.TurnEnded) error {
 	case session.EndAnswered:
 		return nil
 	case session.EndLimit:
-		if end.Limit == "repeated_calls" {
-			return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn was ended: the model made the same calls %d times and came to nothing new", t.a.Config.RepeatedCalls),
-				hint: "say it in another way: " + goOn + "; `stockade session show " + t.Log.ID() + "` shows what was tried"}
-		}
-		if end.Limit == agent.OutputSchema {
-			return &exitErr{code: exitLimit, message: "the answer does not fit --output-schema: it " + end.Error, hint: "a simpler schema, or another model, may do; `stockade session show " + t.Log.ID() + "` has the answer"}
-		}
-		if end.Limit == llm.CallAsText {
-			return &exitErr{code: exitLimit, message: "the turn was ended: the model wrote a call as text again, which is never run",
-				hint: "use another model, or a server that knows the calls of this one (`stockade help models`); or " + goOn}
-		}
-		if end.Limit != "max_tool_turns" {
-			return &exitErr{code: exitLimit, message: "the turn was ended: " + limitMessage(end.Limit), hint: limitHint(end.Limit, goOn)}
-		}
-		hint := "raise it with --max-turns or max_tool_turns, or " + goOn
-		if limit, ok := t.a.Ceiling.Limits["max_tool_turns"]; ok && int64(t.a.Config.MaxToolTurns) >= limit.Value {
-			hint = fmt.Sprintf("no more is permitted: %s; %s", limit.From, goOn)
-		}
-		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", humanize.Plural(end.Steps-1, "step")), hint: hint}
+		return t.limitError(end, goOn)
 	case session.EndCut:
 		if t.Provider == door.ProviderOffline {
 			return &exitErr{code: exitProvider, message: "the offline model did not understand all of the prompt", hint: "it knows a few phrases only; `stockade init` sets up a language model"}
@@ -385,33 +355,41 @@ func (t *conversation) endError(end session.TurnEnded) error {
 	return errors.New(end.Error)
 }
 
-// limitMessage returns the error of a turn that a limit has ended. key is the key of the limit in
-// the configuration.
-func limitMessage(key string) string {
-	switch key {
+// limitError returns the error of a turn that a limit has ended. goOn says how to go on.
+func (t *conversation) limitError(end session.TurnEnded, goOn string) *exitErr {
+	what, hint := "the turn was ended: it has reached "+end.Limit, "raise "+end.Limit+", or "+goOn
+	show := "`stockade session show " + t.Log.ID() + "`"
+	switch end.Limit {
+	case "repeated_calls":
+		what = fmt.Sprintf("the turn was ended: the model made the same calls %d times and came to nothing new", t.a.Config.RepeatedCalls)
+		hint = "say it in another way: " + goOn + "; " + show + " shows what was tried"
+	case agent.OutputSchema:
+		what, hint = "the answer does not fit --output-schema: it "+end.Error, "a simpler schema, or another model, may do; "+show+" has the answer"
+	case llm.CallAsText:
+		what = "the turn was ended: the model wrote a call as text again, which is never run"
+		hint = "use another model, or a server that knows the calls of this one (`stockade help models`); or " + goOn
+	case "max_tool_turns":
+		what, hint = fmt.Sprintf("the turn reached its limit of %s with tool calls", humanize.Plural(end.Steps-1, "step")), "raise it with --max-turns or max_tool_turns, or "+goOn
+		if limit, ok := t.a.Ceiling.Limits[end.Limit]; ok && int64(t.a.Config.MaxToolTurns) >= limit.Value {
+			hint = fmt.Sprintf("no more is permitted: %s; %s", limit.From, goOn)
+		}
 	case "context_tokens":
-		return "the request is too large for the context of the model"
+		what = "the turn was ended: the request is too large for the context of the model"
+		hint = "say it in fewer words, or name a file instead of its text; model.context_tokens says how much the model holds, and `/context` shows what fills it"
 	case "history_char_budget":
-		return "the request has more characters than may be sent (history_char_budget)"
+		what = "the turn was ended: the request has more characters than may be sent (history_char_budget)"
 	}
-	return "it has reached " + key
-}
-
-// limitHint returns the hint to limitMessage. goOn says how to go on without another limit.
-func limitHint(key, goOn string) string {
-	if key == "context_tokens" {
-		return "say it in fewer words, or name a file instead of its text; model.context_tokens says how much the model holds, and `/context` shows what fills it"
-	}
-	return "raise " + key + ", or " + goOn
+	return &exitErr{code: exitLimit, message: what, hint: hint}
 }
 
 // runTurn runs one turn of the session with an id, or of a new session if id is empty. A
 // person may mention files in args, but not in standard input.
-func runTurn(ctx context.Context, a *app, id, prompt string, args []string) error {
-	a.unattended = a.Config.Auto
-	if a.drawsInPlace() {
-		a.ui = tui.New()
+func runTurn(ctx context.Context, a *app, id string, args []string) error {
+	prompt, err := readPrompt(a, args)
+	if err != nil {
+		return err
 	}
+	a.unattended = a.Config.Auto
 	answer, err := a.newFinalAnswer()
 	if err != nil {
 		return err

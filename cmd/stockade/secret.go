@@ -162,15 +162,8 @@ func runSecretList(ctx context.Context, a *app) error {
 	if err != nil {
 		return secretError(a, err)
 	}
-	if a.flags.json {
-		if list == nil {
-			list = []secret.ListEntry{}
-		}
-		return printJSON(a.s, list)
-	}
-	if len(list) == 0 {
-		a.s.note("there are no secrets; `stockade secret set NAME` keeps one")
-		return nil
+	if done, err := printedList(a, list, "there are no secrets; `stockade secret set NAME` keeps one"); done {
+		return err
 	}
 	w := table.New(table.Fixed("NAME"), table.Text("HOSTS"), table.Text("HEADER"), table.Fixed("KEPT IN"), table.Fixed("SET"))
 	for _, l := range list {

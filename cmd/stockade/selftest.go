@@ -102,9 +102,10 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 	}
 	areas = slices.DeleteFunc(areas, func(area selftest.Area) bool { return left[area] != "" })
 	start := time.Now()
-	progress := newAttackProgress(a, areas)
-	results, err := selftest.Run(ctx, target, selftest.Options{Areas: areas, Dir: scratch, Started: progress.started, Ended: progress.ended})
-	progress.clear()
+	results, err := selftest.Run(ctx, target, selftest.Options{Areas: areas, Dir: scratch, Started: func(at selftest.Attack, n, of int) {
+		a.showProgress(fmt.Sprintf("%d of %d: %s", n, of, at.Name))
+	}})
+	a.showProgress("")
 	if err != nil {
 		return err
 	}
@@ -147,34 +148,10 @@ func countFailed(results []selftest.Result) int {
 	return n
 }
 
-// attackProgress shows the progress of the attacks in one line of a terminal.
-type attackProgress struct {
-	s       *stdio
-	enabled bool
-	n, of   int
-}
-
-func newAttackProgress(a *app, areas []selftest.Area) *attackProgress {
-	p := &attackProgress{s: a.s, enabled: a.s.errTTY && !a.flags.quiet}
-	for _, attack := range selftest.Attacks() {
-		if areas == nil || slices.Contains(areas, attack.Area) {
-			p.of++
-		}
-	}
-	return p
-}
-
-func (p *attackProgress) started(a selftest.Attack) {
-	if p.enabled {
-		fmt.Fprintf(p.s.err, "\r\x1b[K%d of %d: %s", p.n+1, p.of, a.Name)
-	}
-}
-
-func (p *attackProgress) ended(selftest.Result) { p.n++ }
-
-func (p *attackProgress) clear() {
-	if p.enabled {
-		fmt.Fprint(p.s.err, "\r\x1b[K")
+// showProgress replaces the line of a terminal that shows the progress; "" clears it.
+func (a *app) showProgress(text string) {
+	if a.s.errTTY && !a.flags.quiet {
+		fmt.Fprint(a.s.err, "\r\x1b[K"+text)
 	}
 }
 

@@ -87,25 +87,8 @@ func sessionArg(args []string) string {
 	return args[0]
 }
 
-// sessionJSON is a session in the output of `session list --json`.
-type sessionJSON struct {
-	ID      string    `json:"id"`
-	Title   string    `json:"title"`
-	Started time.Time `json:"started"`
-	Last    time.Time `json:"last"`
-	Turns   int       `json:"turns"`
-	Calls   int       `json:"calls"`
-	Events  int       `json:"events"`
-
-	Workspace string `json:"workspace,omitempty"` // workspace at the start of the session
-}
-
 func runSessionList(ctx context.Context, a *app, limit int, all bool, words []string) error {
-	st, err := a.door().Store(ctx)
-	if err != nil {
-		return err
-	}
-	infos, err := st.Sessions(ctx)
+	_, infos, err := a.sessions(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,31 +96,24 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool, words []st
 	single := 0
 	if !all && !a.flags.json {
 		before := len(infos)
-		infos = slices.DeleteFunc(infos, isSingleCall)
+		infos = slices.DeleteFunc(infos, func(i session.Info) bool { return !i.Conversation })
 		single = before - len(infos)
 	}
 	if limit > 0 && len(infos) > limit {
 		infos = infos[:limit]
 	}
-	if a.flags.json {
-		out := []sessionJSON{}
-		for _, i := range infos {
-			out = append(out, sessionJSON{i.ID, i.Title, i.Started, i.Last, i.Turns, i.Calls, i.Events, i.Workspace})
-		}
-		return printJSON(a.s, out)
+	none := "no sessions yet"
+	switch {
+	case single > 0:
+		none = humanize.Plural(single, "single call") + " left out; --all shows them"
+	case len(words) > 0:
+		none = "no session has these words; all are listed without any"
+	}
+	if done, err := printedList(a, infos, none); done {
+		return err
 	}
 	if single > 0 && !a.flags.quiet {
-		defer a.s.note("%s left out; --all shows them", humanize.Plural(single, "single call"))
-	}
-	if len(infos) == 0 {
-		switch {
-		case single > 0:
-		case len(words) > 0:
-			a.s.note("no session has these words; all are listed without any")
-		default:
-			a.s.note("no sessions yet")
-		}
-		return nil
+		defer a.s.note("%s", none)
 	}
 	w := table.New(table.Fixed("SESSION"), table.Fixed("LAST"), table.Fixed("TURNS"), table.Fixed("CALLS"), table.Text("TITLE"), table.Path("WORKSPACE"))
 	for _, i := range infos {
@@ -146,8 +122,15 @@ func runSessionList(ctx context.Context, a *app, limit int, all bool, words []st
 	return a.s.table(w)
 }
 
-// isSingleCall reports whether a session is that of a `stockade call`.
-func isSingleCall(i session.Info) bool { return !i.Conversation }
+// sessions returns the store and its sessions, the newest first.
+func (a *app) sessions(ctx context.Context) (session.Store, []session.Info, error) {
+	st, err := a.door().Store(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	infos, err := st.Sessions(ctx)
+	return st, infos, err
+}
 
 // titleOf returns the title of a session for a list. One without a prompt is described.
 func titleOf(i session.Info) string {
@@ -168,16 +151,15 @@ func hasWords(i session.Info, words []string) bool {
 }
 
 func runSessionShow(ctx context.Context, a *app, prefix string, call int, files bool) error {
-	st, err := a.door().Store(ctx)
+	st, id, err := a.findSession(ctx, prefix)
 	if err != nil {
 		return err
 	}
-	id, err := st.Resolve(ctx, prefix)
-	if err != nil {
-		return err
-	}
-	if files {
+	switch {
+	case files:
 		return runSessionFiles(ctx, a, st, id)
+	case call == 0 && a.flags.json:
+		return printJSONEvents(a.s, st.Events(ctx, id, 0), session.Event.ForDisplay)
 	}
 	// Here the session is the result: all of it goes to stdout.
 	page := *a.s
@@ -198,23 +180,24 @@ func runSessionShow(ctx context.Context, a *app, prefix string, call int, files 
 		if err != nil {
 			return err
 		}
-		if a.flags.json {
-			if err := writeJSONEvent(a.s, e); err != nil {
-				return err
-			}
-			continue
-		}
 		printReplay(&page, t.Show(e))
 	}
 	return nil
 }
 
-func runSessionResume(ctx context.Context, a *app, args []string) error {
+// findSession returns the store, and the id of the session whose id begins with prefix; "last"
+// stands for the session that was added to last.
+func (a *app) findSession(ctx context.Context, prefix string) (session.Store, string, error) {
 	st, err := a.door().Store(ctx)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	id, err := resolveConversation(ctx, st, sessionArg(args), a.Workspace)
+	id, err := st.Resolve(ctx, prefix)
+	return st, id, err
+}
+
+func runSessionResume(ctx context.Context, a *app, args []string) error {
+	st, id, err := a.findConversation(ctx, sessionArg(args))
 	if err != nil {
 		return err
 	}
@@ -224,37 +207,26 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	if forProgram := a.flags.ask || a.flags.schema != "" || a.flags.output != ""; len(args) < 2 && !a.s.piped() && !forProgram {
 		return runChat(ctx, a, id, "")
 	}
-	typed := args[min(1, len(args)):]
-	prompt, err := readPrompt(a, typed)
-	if err != nil {
-		return err
-	}
-	return runTurn(ctx, a, id, prompt, typed)
+	return runTurn(ctx, a, id, args[min(1, len(args)):])
 }
 
-// resolveConversation returns the id that begins with prefix; "last" stands for the last
-// conversation of the directory work.
-func resolveConversation(ctx context.Context, st session.Store, prefix, work string) (string, error) {
-	if prefix == "last" {
-		return lastConversation(ctx, st, work)
+// findConversation is findSession, but "last" stands for the conversation that began in the
+// workspace and was added to last. It ignores conversations of other directories, even later
+// ones, because the next prompt goes into the conversation.
+func (a *app) findConversation(ctx context.Context, prefix string) (session.Store, string, error) {
+	if prefix != "last" {
+		return a.findSession(ctx, prefix)
 	}
-	return st.Resolve(ctx, prefix)
-}
-
-// lastConversation returns the id of the conversation that began in the directory work and was
-// added to last. It ignores conversations of other directories, even later ones, because the
-// next prompt goes into the conversation.
-func lastConversation(ctx context.Context, st session.Store, work string) (string, error) {
-	infos, err := st.Sessions(ctx) // newest first
+	st, infos, err := a.sessions(ctx)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	for _, i := range infos {
-		if i.Conversation && i.Workspace == work {
-			return i.ID, nil
+		if i.Conversation && i.Workspace == a.Workspace {
+			return st, i.ID, nil
 		}
 	}
-	return "", &exitErr{code: exitError, message: "there is no conversation in " + work + " yet",
+	return nil, "", &exitErr{code: exitError, message: "there is no conversation in " + a.Workspace + " yet",
 		hint: "`stockade session list` shows those of all directories; `stockade session resume SESSION` goes on with one where it began"}
 }
 
@@ -317,13 +289,6 @@ shows whether events were cut off at the end. See ` + "`stockade help sessions`"
 	return cmd
 }
 
-// openCallJSON is a call without a result in the output of `audit verify --json`.
-type openCallJSON struct {
-	Session string `json:"session"`
-	Call    string `json:"call"`
-	Tool    string `json:"tool"`
-}
-
 // runAuditVerify reads the log without opening the store, because opening it would give
 // results to open calls.
 func runAuditVerify(ctx context.Context, a *app, args []string) error {
@@ -345,11 +310,7 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 		err = errors.Join(found, err)
 	}
 	if a.flags.json {
-		open := []openCallJSON{}
-		for _, c := range v.OpenCalls {
-			open = append(open, openCallJSON{c.Session, c.Call, c.Name})
-		}
-		out := map[string]any{"ok": err == nil, "events": v.Events, "deleted_bodies": v.Deleted, "head": head, "open_calls": open}
+		out := map[string]any{"ok": err == nil, "events": v.Events, "deleted_bodies": v.Deleted, "head": head, "open_calls": append([]session.OpenCall{}, v.OpenCalls...)}
 		if v.Problems != nil {
 			out["problems"] = v.Problems
 		}

@@ -50,11 +50,7 @@ const maxPicked = 9
 // resume goes on with an earlier conversation of this workspace: the only one that has all words in
 // its title or id, or the one that the person chooses. Where nobody can be asked it lists them.
 func (t *conversation) resume(ctx context.Context, words string) error {
-	st, err := t.a.door().Store(ctx)
-	if err != nil {
-		return err
-	}
-	infos, err := st.Sessions(ctx)
+	_, infos, err := t.a.sessions(ctx)
 	if err != nil {
 		return err
 	}

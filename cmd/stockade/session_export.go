@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -39,11 +40,7 @@ func runSessionFork(ctx context.Context, a *app, arg string) error {
 	if named && (err != nil || turn < 1) {
 		return usageError("for example: stockade session fork last@2", "%q is not the number of a turn", humanize.Clip(number, maxShownName))
 	}
-	st, err := a.door().Store(ctx)
-	if err != nil {
-		return err
-	}
-	id, err := resolveConversation(ctx, st, prefix, a.Workspace)
+	_, id, err := a.findConversation(ctx, prefix)
 	if err != nil {
 		return err
 	}
@@ -79,73 +76,54 @@ it before you share it.
 }
 
 func runSessionExport(ctx context.Context, a *app, prefix string) error {
-	st, err := a.door().Store(ctx)
+	st, id, err := a.findSession(ctx, prefix)
 	if err != nil {
 		return err
 	}
-	id, err := st.Resolve(ctx, prefix)
-	if err != nil {
-		return err
+	events := session.VerifyEach(st.Events(ctx, id, 0))
+	if a.flags.json { // unlike session show --json, with the images
+		return printJSONEvents(a.s, events, func(e session.Event) session.Event { return e })
 	}
 	o := a.transcriptOptions()
 	o.Columns, o.Color, o.Replay, o.Quiet, o.QuestionsShown = nil, false, true, false, false
 	o.ShowCommand = "stockade session show " + id + " --call"
-	page := markdownPage{t: transcript.New(o), w: a.s.out}
-	for e, err := range session.VerifyEach(st.Events(ctx, id, 0)) {
-		var line []byte
-		if err == nil && a.flags.json { // unlike session show --json, with the images
-			if line, err = e.Line(); err == nil {
-				_, err = a.s.out.Write(line)
-			}
-		} else if err == nil {
-			page.add(e)
-			err = page.err
+	return writeMarkdown(a.s.out, transcript.New(o), events)
+}
+
+// writeMarkdown writes a session as Markdown. All that was said and done stands in code blocks, so
+// that no text can look like a part of the page, hide what follows, or fetch something.
+func writeMarkdown(w io.Writer, t *transcript.Transcript, events iter.Seq2[session.Event, error]) error {
+	var rows []string // rows of the next code block
+	block := func() { // its fence is longer than any fence in the rows
+		text := terminal.EscapeControls(strings.Trim(strings.Join(rows, "\n"), "\n"))
+		fence := "```"
+		for strings.Contains(text, fence) {
+			fence += "`"
 		}
+		if rows = nil; text != "" {
+			fmt.Fprintf(w, "%[1]stext\n%[2]s\n%[1]s\n\n", fence, text)
+		}
+	}
+	for e, err := range events {
 		if err != nil {
 			return err
 		}
-	}
-	page.head("")
-	return page.err
-}
-
-// markdownPage writes a session as Markdown. All that was said and done stands in code blocks, so
-// that no text can look like a part of the page, hide what follows, or fetch something.
-type markdownPage struct {
-	t    *transcript.Transcript
-	w    io.Writer
-	rows []string // rows of the next code block
-	err  error
-}
-
-func (p *markdownPage) add(e session.Event) {
-	switch e.Type {
-	case session.TypeSessionStarted:
-		p.head("# Session " + e.Session + "\n\n" + e.Time.Local().Format(time.DateTime))
-	case session.TypeTurnStarted:
-		p.head(fmt.Sprintf("## Turn %d", e.Turn))
-	}
-	for _, part := range p.t.Show(e) {
-		if p.rows = append(p.rows, part.Rows...); part.Answer != "" {
-			p.head("The model:")
-			p.rows = []string{part.Answer}
-			p.head("")
+		switch e.Type {
+		case session.TypeSessionStarted:
+			fmt.Fprintf(w, "# Session %s\n\n%s\n\n", e.Session, e.Time.Local().Format(time.DateTime))
+		case session.TypeTurnStarted:
+			block()
+			fmt.Fprintf(w, "## Turn %d\n\n", e.Turn)
+		}
+		for _, part := range t.Show(e) {
+			if rows = append(rows, part.Rows...); part.Answer != "" {
+				block()
+				fmt.Fprint(w, "The model:\n\n")
+				rows = []string{part.Answer}
+				block()
+			}
 		}
 	}
-}
-
-// head writes the collected rows as a code block, and then a text; empty: no text. The fence of
-// the block is longer than any fence in the rows.
-func (p *markdownPage) head(text string) {
-	block := terminal.EscapeControls(strings.Trim(strings.Join(p.rows, "\n"), "\n"))
-	p.rows = nil
-	fence := "```"
-	for strings.Contains(block, fence) {
-		fence += "`"
-	}
-	for _, out := range []string{fence + "text\n" + block + "\n" + fence, text} {
-		if out != "" && (block != "" || out == text) && p.err == nil {
-			_, p.err = io.WriteString(p.w, out+"\n\n")
-		}
-	}
+	block()
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,11 +45,7 @@ func runSessionStats(ctx context.Context, a *app, prefix string, some bool, days
 		}
 		counter.Since = time.Now().AddDate(0, 0, -days)
 	}
-	st, err := a.door().Store(ctx)
-	if err != nil {
-		return err
-	}
-	infos, err := st.Sessions(ctx)
+	st, infos, err := a.sessions(ctx)
 	if err != nil {
 		return err
 	}
@@ -57,14 +54,28 @@ func runSessionStats(ctx context.Context, a *app, prefix string, some bool, days
 		if err != nil {
 			return err
 		}
-		for _, i := range infos {
-			if i.ID == id {
-				infos = []session.Info{i}
+		infos = slices.DeleteFunc(infos, func(i session.Info) bool { return i.ID != id })
+	}
+	total, done, noted := 0, 0, time.Now()
+	for _, i := range infos {
+		total += i.Events
+	}
+	for _, i := range infos {
+		if i.Last.Before(counter.Since) {
+			done += i.Events
+			continue
+		}
+		counter.BeginSession()
+		for e, err := range st.Events(ctx, i.ID, 0) {
+			if err != nil {
+				return err
+			}
+			counter.Add(e)
+			if done++; !a.flags.quiet && done%1000 == 0 && time.Since(noted) > time.Second {
+				noted = time.Now()
+				a.s.note("read %s of %s events ...", humanize.Exact(int64(done)), humanize.Exact(int64(total)))
 			}
 		}
-	}
-	if err := a.countSessions(ctx, st, counter, infos); err != nil {
-		return err
 	}
 	s := counter.Stats()
 	if a.flags.json {
@@ -83,49 +94,20 @@ func runSessionStats(ctx context.Context, a *app, prefix string, some bool, days
 	return err
 }
 
-// countSessions gives the events of sessions to counter, without the sessions that ended
-// before counter.Since. If that takes more than a second, it shows its progress.
-func (a *app) countSessions(ctx context.Context, st session.Store, counter *stats.Counter, infos []session.Info) error {
-	total := 0
-	for _, i := range infos {
-		total += i.Events
-	}
-	noted, done := time.Now(), 0
-	for _, i := range infos {
-		if i.Last.Before(counter.Since) {
-			done += i.Events
-			continue
-		}
-		counter.BeginSession()
-		for e, err := range st.Events(ctx, i.ID, 0) {
-			if err != nil {
-				return err
-			}
-			counter.Add(e)
-			if done++; !a.flags.quiet && done%1000 == 0 && time.Since(noted) > time.Second {
-				noted = time.Now()
-				a.s.note("read %s of %s events ...", humanize.Exact(int64(done)), humanize.Exact(int64(total)))
-			}
-		}
-	}
-	return nil
-}
-
 func (t *conversation) stats(ctx context.Context, _ string) error {
-	st, err := t.a.door().Store(ctx)
-	if err != nil {
-		return err
-	}
 	counter := &stats.Counter{}
-	if err := t.a.countSessions(ctx, st, counter, []session.Info{{ID: t.Log.ID(), Last: time.Now()}}); err != nil {
-		return err
+	for e, err := range t.Log.Events(ctx) {
+		if err != nil {
+			return err
+		}
+		counter.Add(e)
 	}
 	s := counter.Stats()
 	if s.Turns == 0 && s.Calls.Number == 0 {
 		t.a.s.note("nothing has happened in this session yet")
 		return nil
 	}
-	_, err = io.WriteString(t.a.s.out, statsPicture(s))
+	_, err := io.WriteString(t.a.s.out, statsPicture(s))
 	return err
 }
 
@@ -357,5 +339,5 @@ func share(n, total float64, columns int) string {
 	if total <= 0 {
 		return ""
 	}
-	return strings.TrimRight(bar(int(n/total*fine+0.5), fine, columns), ".")
+	return bar(int(n/total*fine+0.5), fine, columns)
 }

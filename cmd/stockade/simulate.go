@@ -33,11 +33,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err := a.useRuleFiles(files); err != nil {
 		return err
 	}
-	st, err := a.door().Store(ctx)
-	if err != nil {
-		return err
-	}
-	id, err := st.Resolve(ctx, prefix)
+	st, id, err := a.findSession(ctx, prefix)
 	if err != nil {
 		return err
 	}
@@ -53,7 +49,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err != nil {
 		return err
 	}
-	out := []simulatedJSON{}
+	var out []simulatedJSON
 	counts := map[string]int{}
 	for _, past := range calls {
 		c := past.Call
@@ -80,12 +76,8 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 		s.Changed = ok && s.Was != "" && s.Was != s.Now.Effect
 		out = append(out, s)
 	}
-	if a.flags.json {
-		return printJSON(a.s, out)
-	}
-	if len(out) == 0 {
-		a.s.note("the session has no calls")
-		return nil
+	if done, err := printedList(a, out, "the session has no calls"); done {
+		return err
 	}
 	changed := 0
 	w := table.New(table.Fixed("TURN"), table.Fixed("TOOL"), table.Fixed("WAS"), table.Fixed("NOW"), table.Fixed("LAYER"), table.Text("RULE"))

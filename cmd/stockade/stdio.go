@@ -163,6 +163,18 @@ func wrapMessage(line string, columns int) (rows []string) {
 // look like another message.
 const hanging = "     "
 
+// printedList prints a list for --json, or the note none for an empty one. done is false if it has
+// printed nothing.
+func printedList[T any](a *app, list []T, none string) (done bool, err error) {
+	if a.flags.json {
+		return true, printJSON(a.s, append([]T{}, list...)) // never null
+	}
+	if len(list) == 0 {
+		a.s.note("%s", none)
+	}
+	return len(list) == 0, nil
+}
+
 func printJSON(s *stdio, v any) error {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -226,31 +226,21 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 // grantExample returns flags that would allow a module everything that it asks for. HOST and
 // DIR in them stand for a choice of the person.
 func grantExample(w registry.Wants, work string) string {
-	var out []string
-	dir, ok := shellword.Quote(work)
-	if !ok {
-		dir = "DIR"
+	o := allowFlags{hosts: slices.Clone(w.Hosts), exec: w.Exec, store: w.Store}
+	if _, ok := shellword.Quote(work); !ok {
+		work = "DIR"
 	}
 	switch w.Files {
 	case tool.FilesRead:
-		out = append(out, "--read "+dir)
+		o.read = []string{work}
 	case tool.FilesWrite:
-		out = append(out, "--write "+dir)
-	}
-	for _, h := range w.Hosts {
-		out = append(out, formatFlag("--host", h))
+		o.write = []string{work}
 	}
 	if w.AnyHost {
-		out = append(out, "--host HOST")
+		o.hosts = append(o.hosts, "HOST")
 	}
 	for _, s := range w.Secrets {
-		out = append(out, "--secret "+s.Name)
+		o.secrets = append(o.secrets, s.Name)
 	}
-	if w.Exec {
-		out = append(out, "--exec")
-	}
-	if w.Store {
-		out = append(out, "--store")
-	}
-	return strings.Join(out, " ")
+	return strings.TrimSpace(o.String())
 }

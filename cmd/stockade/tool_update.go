@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,11 +29,7 @@ until you decide. A newer version under another tag is mentioned, and not used.
 		Example: "  stockade tool update\n  stockade tool update weather\n  stockade tool update --yes --sha256 HASH weather",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := ""
-			if len(args) > 0 {
-				name = args[0]
-			}
-			return runToolUpdate(cmd.Context(), a, name, yes)
+			return runToolUpdate(cmd.Context(), a, strings.Join(args, ""), yes)
 		},
 	}
 	yes.add(cmd, "accept the new one without a question; needs --sha256 and a name", "module")

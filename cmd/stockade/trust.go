@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,11 +108,7 @@ place. If either changes, you are asked again. The keys that a project can never
 			"  stockade config trust --sha256 \"$(sha256sum < reviewed.toml | cut -d' ' -f1)\" agent.toml",
 		Args: cobra.MaximumNArgs(1), Annotations: trustSkip.annotation(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := settings.ProjectFile(a.Workspace)
-			if len(args) > 0 {
-				name = args[0]
-			}
-			return runConfigTrust(cmd.Context(), a, name, sum)
+			return runConfigTrust(cmd.Context(), a, cmp.Or(strings.Join(args, ""), settings.ProjectFile(a.Workspace)), sum)
 		},
 	}
 	trust.Flags().StringVar(&sum, "sha256", "", "trust the file if this is the SHA-256 of its content, without a question")
@@ -198,7 +195,7 @@ func runConfigTrusted(a *app) error {
 	if err != nil {
 		return err
 	}
-	out := []trustedFileJSON{}
+	var out []trustedFileJSON
 	for _, t := range trusts {
 		s := trustedFileJSON{t, "changed"}
 		switch f, err := config.Load(t.Path, config.Project); {
@@ -211,12 +208,8 @@ func runConfigTrusted(a *app) error {
 		}
 		out = append(out, s)
 	}
-	if a.flags.json {
-		return printJSON(a.s, out)
-	}
-	if len(out) == 0 {
-		a.s.note("no file was trusted")
-		return nil
+	if done, err := printedList(a, out, "no file was trusted"); done {
+		return err
 	}
 	w := table.New(table.Path("FILE"), table.Fixed("STATE"), table.Fixed("SINCE"), table.Fixed("SHA256"), table.Text("MAY SET"))
 	for _, s := range out {

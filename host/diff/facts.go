@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/git"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // fact is one statement about a repository. Its parts are our own words, as plain strings, and
@@ -54,7 +55,7 @@ const (
 func (s *Set) fact(f fact, all bool) (words string, cut bool) {
 	short := func(text string) string {
 		if text = s.redact(text); !all {
-			text = clip(text)
+			text = tool.Clip(text, maxWord)
 		}
 		return text
 	}
@@ -119,7 +120,7 @@ func id(s string) string {
 	if isHash(s) {
 		return s[:10]
 	}
-	return word(clip(s))
+	return word(tool.Clip(s, maxWord))
 }
 
 // factOf returns the fact of a changed reference, with the commits that are lost with it.

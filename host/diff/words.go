@@ -138,7 +138,7 @@ func (s *Set) unshownLines() (out []SummaryLine) {
 			c := s.At(u.Change)
 			words := s.name(c.Path) + ": " + u.reason[0]
 			if u.err != nil {
-				words += ": " + word(clip(s.redact(u.err.Error())))
+				words += ": " + word(tool.Clip(s.redact(u.err.Error()), maxWord))
 			}
 			if u.nothingNew && c.After != nil {
 				words += ", and the content stays"
@@ -242,10 +242,10 @@ func (s *Set) placeWords(places []Place) string {
 		if p.Others {
 			where = "elsewhere in"
 		}
-		in = append(in, fmt.Sprintf("%d %s %s", p.Changes, where, clip(s.name(p.Dir))))
+		in = append(in, fmt.Sprintf("%d %s %s", p.Changes, where, tool.Clip(s.name(p.Dir), maxWord)))
 	}
 	if len(in) == 1 {
-		return "in " + clip(s.name(places[0].Dir))
+		return "in " + tool.Clip(s.name(places[0].Dir), maxWord)
 	}
 	return strings.Join(in, ", ")
 }
@@ -403,18 +403,6 @@ func word(s string) string {
 		return s
 	}
 	return strconv.Quote(s)
-}
-
-// clip shortens a text to about maxWord bytes.
-func clip(s string) string {
-	if len(s) <= maxWord {
-		return s
-	}
-	n := maxWord
-	for n > maxWord-utf8.UTFMax && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "..."
 }
 
 // sizeAndMode returns the size of a new or removed file, or both sizes if the size changes, and

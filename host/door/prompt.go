@@ -15,7 +15,6 @@ import (
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/instructions"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -129,12 +128,8 @@ func (s *Session) fillPrompt(opts *SessionOptions) {
 // question. It does not try this out, because starting processes takes longer than everything
 // else in a turn without a command.
 func (s *Session) stagesCommands(opts policy.Options) bool {
-	catalog, err := registry.Builtin()
-	if err != nil {
-		return false
-	}
-	entry, ok := catalog.Find("bash")
-	if !ok {
+	entry := builtinTool("bash")
+	if entry == nil {
 		return false
 	}
 	opts.Layers, opts.Tier, opts.WhyNotStaged = s.door.opts.Layers, s.door.jail.LikelyTier, func([]policy.Mount) string { return "" }
@@ -150,12 +145,8 @@ func (s *Session) Instructions() (instructions.File, error) {
 	if s.ignoreInstructions {
 		return instructions.File{}, nil
 	}
-	catalog, err := registry.Builtin()
-	if err != nil {
-		return instructions.File{}, err
-	}
-	entry, ok := catalog.Find("file_read")
-	if !ok {
+	entry := builtinTool("file_read")
+	if entry == nil {
 		return instructions.File{}, nil
 	}
 	if _, ok := s.policy.Sees(entry, s.workspace); !ok {

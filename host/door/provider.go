@@ -258,12 +258,12 @@ func (s *Session) Use(p Provider) error {
 // fillModel sets the model of a provider and of its fallbacks in opts, and sends nothing. A
 // fallback that cannot be asked is left out with a warning.
 func (s *Session) fillModel(opts *agent.Options, p Provider) error {
-	first, err := s.model(&p)
+	first, err := s.alternative(p)
 	if err != nil {
 		return err
 	}
-	opts.Model, opts.Provider, s.Provider = first, p.Name, p.Name
-	opts.ModelName, opts.ContextTokens, opts.Price = cmp.Or(opts.ModelName, p.Client.Model), cmp.Or(opts.ContextTokens, p.Client.ContextTokens), cmp.Or(opts.Price, p.Price)
+	opts.Model, opts.Provider, s.Provider = first.Model, first.Provider, first.Provider
+	opts.ModelName, opts.ContextTokens, opts.Price = cmp.Or(opts.ModelName, first.Name), cmp.Or(opts.ContextTokens, first.ContextTokens), cmp.Or(opts.Price, p.Price)
 	var others []llm.Alternative
 	for _, other := range p.Fallback {
 		a, err := s.alternative(other)
@@ -282,24 +282,18 @@ func (s *Session) fillModel(opts *agent.Options, p Provider) error {
 		opts.Summarizer = &a
 	}
 	if others != nil {
-		opts.Model = llm.Failover(first, others)
+		opts.Model = llm.Failover(first.Model, others)
 	}
 	return nil
 }
 
-// alternative returns a provider that is asked beside another.
-func (s *Session) alternative(p Provider) (llm.Alternative, error) {
-	model, err := s.model(&p)
-	return llm.Alternative{Profile: p.Profile, Provider: p.Name, Name: p.Client.Model, Model: model, ContextTokens: p.Client.ContextTokens, Price: p.Price}, err
-}
-
-// model returns the model of one provider, and fills in the defaults of p.
-func (s *Session) model(p *Provider) (llm.Model, error) {
-	if err := s.door.resolveProvider(p, true); err != nil {
-		return nil, err
-	}
+// alternative returns the model of one provider, with what is known about it.
+func (s *Session) alternative(p Provider) (a llm.Alternative, err error) {
 	s.door.AddSecret(p.Client.APIKey)
-	served := *p
+	if err := s.door.resolveProvider(&p, true); err != nil {
+		return a, err
+	}
+	a = llm.Alternative{Profile: p.Profile, Provider: p.Name, Name: p.Client.Model, ContextTokens: p.Client.ContextTokens, Price: p.Price}
 	if p.Name == ProviderOffline {
 		// The offline model is served over the real wire format and read by the real client,
 		// so that a turn with it exercises everything that a turn with a provider does.
@@ -307,16 +301,16 @@ func (s *Session) model(p *Provider) (llm.Model, error) {
 		server := offline.NewServer(offline.Planner{}, token)
 		url, err := server.Start("127.0.0.1:0")
 		if err != nil {
-			return nil, fmt.Errorf("offline model: %w", err)
+			return a, fmt.Errorf("offline model: %w", err)
 		}
 		s.closers = append(s.closers, func() error { return server.Close(context.Background()) })
-		served.Client.APIKey, served.Client.BaseURL, served.Client.Model = token, url, "offline"
+		p.Client.APIKey, p.Client.BaseURL, p.Client.Model = token, url, "offline"
 	}
-	c, err := s.door.client(served)
-	if err != nil {
-		return nil, err
+	c, err := s.door.client(p)
+	if err == nil {
+		a.Model = llm.Retry(c, cmp.Or(p.Attempts, 4))
 	}
-	return llm.Retry(c, cmp.Or(p.Attempts, 4)), nil
+	return a, err
 }
 
 // client returns the client of a resolved provider.

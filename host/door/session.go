@@ -1,7 +1,6 @@
 package door
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,11 +80,6 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	if opts.Workspace, err = Directory(opts.Workspace); err != nil {
 		return nil, err
 	}
-	if p := opts.Provider; p != nil {
-		for _, p := range append([]Provider{*p, *cmp.Or(p.Summarizer, p)}, p.Fallback...) {
-			d.AddSecret(p.Client.APIKey)
-		}
-	}
 	st, err := d.Store(ctx)
 	if err != nil {
 		return nil, err
@@ -120,14 +114,14 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	s.Tools = dispatch.New(dispatch.Options{
 		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, SessionID: opts.ID, Remember: opts.Remember,
 		Redact: d.opts.Redact, Undo: undo.New(st, opts.ID, d.stageDir, d.Sandbox().StageBudget(), d.opts.Redact),
-		HistoryTool: historyTool(),
+		HistoryTool: builtinTool(gitTool), // even if the session does not offer it
 		Artifact: func(ctx context.Context, name string) (string, error) {
-			return agent.ReadArtifact(st.Events(ctx, opts.ID, 0), name)
+			return agent.ReadArtifact(s.Log.Events(ctx), name)
 		},
 	})
 	var past agent.Conversation
 	if !isNew { // none of its events counts before all of them are verified
-		events := s.Tools.Resume(resumableEvents(session.VerifyEach(st.Events(ctx, opts.ID, 0))))
+		events := s.Tools.Resume(resumableEvents(session.VerifyEach(s.Log.Events(ctx))))
 		if past, err = agent.ReadConversation(events); err != nil {
 			return nil, err
 		}
@@ -158,14 +152,13 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	return s, nil
 }
 
-// historyTool returns the built-in tool that searches the history of a repository, even if the
-// session does not offer it; nil: there is none.
-func historyTool() *tool.Entry {
+// builtinTool returns a built-in tool; nil: this program has none of the name.
+func builtinTool(name string) *tool.Entry {
 	builtin, err := registry.Builtin()
 	if err != nil {
 		return nil
 	}
-	entry, _ := builtin.Find(gitTool)
+	entry, _ := builtin.Find(name)
 	return entry
 }
 
@@ -304,11 +297,7 @@ func (s *Session) Rewind(ctx context.Context, turn int, changed []string) error 
 
 // Turns returns the turns of the session. No turn may be running.
 func (s *Session) Turns(ctx context.Context) ([]undo.Turn, error) {
-	st, err := s.door.Store(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return undo.Turns(st.Events(ctx, s.Log.ID(), 0))
+	return undo.Turns(s.Log.Events(ctx))
 }
 
 // recordToolCall records that a call was requested.

@@ -93,24 +93,20 @@ type BindingChange struct {
 func (c BindingChange) InWords() []string {
 	out := []string{fmt.Sprintf("the rule %q, which you had remembered, does not hold any more, because this changed:", c.Rule)}
 	for _, part := range c.Was.changed(c.Now) {
-		was, is := difference(cmp.Or(part.was, "(not kept)"), part.is)
+		was, is := TrimCommonStart(cmp.Or(part.was, "(not kept)"), part.is, 40)
 		out = append(out, fmt.Sprintf("%s was: %s", part.name, was), fmt.Sprintf("%s is:  %s", part.name, is))
 	}
 	return out
 }
 
-// difference shortens a long common beginning of two texts, so that the change in a long text
-// is visible.
-func difference(was, is string) (string, string) {
-	const before = 40
+// TrimCommonStart removes a long common beginning of two texts, but for its last keep bytes, so that
+// their difference is visible.
+func TrimCommonStart(was, is string, keep int) (string, string) {
 	n := 0
 	for n < len(was) && n < len(is) && was[n] == is[n] {
 		n++
 	}
-	if n <= before {
-		return was, is
-	}
-	cut := strings.LastIndexByte(was[:n-before], ' ') + 1
+	cut := strings.LastIndexByte(was[:max(n-keep, 0)], ' ') + 1
 	if cut == 0 {
 		return was, is
 	}

@@ -146,20 +146,13 @@ func memoryOfAllCalls(t *trial) (string, error) {
 	asks.log("grown")
 	second := &script{}
 	alsoGrown := second.add("memory.grow", more/page)
-	var what uint32
-	r, err := t.reportWhile(Guest{SharedMemoryBytes: t.sharedBytes(sharedMemory)}, asks, func() error {
-		r, err := t.runReport(Guest{SharedMemoryBytes: t.sharedBytes(sharedMemory)}, second)
-		if err == nil {
-			what = r.resultOf(alsoGrown)
-		}
-		return err
-	})
+	r, other, err := t.reportBoth(Guest{SharedMemoryBytes: t.sharedBytes(sharedMemory)}, asks, second)
 	switch {
 	case err != nil:
 		return "", err
 	case r.resultOf(grown) == minusOne:
 		return "", newUntried("the first guest does not get its memory")
-	case what != minusOne:
+	case other.resultOf(alsoGrown) != minusOne:
 		return "", fmt.Errorf("two guests have %d MiB each, and all together may have %d", more>>20, sharedMemory>>20)
 	}
 	return fmt.Sprintf("memory: the %d MiB of all calls together (memory.grow says -1)", sharedMemory>>20), nil

@@ -105,19 +105,7 @@ func resultLong(t *trial) (string, error) {
 	s.add("fill", machine.Pages*page, int('x'), length)
 	leaveText(machine.Pages*page, length)(s)
 	o, err := t.runScript(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
-	switch n := len(o.Result.Output); {
-	case err != nil:
-		return "", err
-	case o.Result.Err != nil:
-		return "", newUntried("something else stopped it: %s", o.Result.Err.Message)
-	case !bytes.Contains(o.Result.Output, []byte("xxxx")):
-		return "", newUntried("the text did not come back")
-	case n > outputLimit*9/8:
-		return "", fmt.Errorf("%d bytes came through", n)
-	default:
-		t.detail = fmt.Sprintf("%d bytes came through", n)
-		return fmt.Sprintf("output: cut at %d KiB", outputLimit>>10), nil
-	}
+	return t.checkCut(o.Result, string(o.Result.Output), err)
 }
 
 func errorLong(t *trial) (string, error) {
@@ -127,18 +115,7 @@ func errorLong(t *trial) (string, error) {
 	s.add("fill", machine.Pages*page, int('x'), length)
 	s.leave(resultError, 8, machine.Pages*page, length, 0, 0)
 	o, err := t.runScript(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
-	if err != nil {
-		return "", err
-	}
-	switch e := o.Result.Err; {
-	case e == nil:
-		return "", newUntried("the error is a success")
-	case e.Code != tool.CodeFailed || !strings.Contains(e.Message, "xxxx"):
-		return "", newUntried("something else stopped it: %s", clip(e.Message, 100))
-	case len(e.Message) > outputLimit+100:
-		return "", fmt.Errorf("%d bytes came through", len(e.Message))
-	}
-	return fmt.Sprintf("output: cut at %d KiB", outputLimit>>10), nil
+	return t.checkCutFailure(o.Result, err)
 }
 
 // streamFlood floods a descriptor. The output comes back when the call has ended; after a
@@ -168,14 +145,7 @@ func streamFlood(fd int) func(t *trial) (string, error) {
 		} else if r, err := readReport(o.Result.Output); err != nil || r.callCount(write) != times {
 			return "", newUntried("the guest did not get to the end")
 		}
-		switch {
-		case kept > logLimit+1024:
-			return "", fmt.Errorf("%d bytes were kept", kept)
-		case kept < 1024:
-			return "", newUntried("nothing of it came through")
-		}
-		t.detail = fmt.Sprintf("%d of %d bytes were kept", kept, times*machine.BufferSize)
-		return fmt.Sprintf("output: cut at %d KiB", logLimit>>10), nil
+		return t.checkFew(kept, 1024, logLimit+1024, "bytes", fmt.Sprintf("output: cut at %d KiB", logLimit>>10), nil)
 	}
 }
 
@@ -185,16 +155,25 @@ func logFlood(t *trial) (string, error) {
 	say := s.log(strings.Repeat("x", 100))
 	s.repeatWhileZero(say, times-1)
 	o, err := t.runToEnd(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s, say, times)
+	by, err := t.checkFew(o.Transcript.Bytes, 1000, logLimit+1024, "bytes", fmt.Sprintf("log: the %d KiB of a call", logLimit>>10), err)
+	t.detail = fmt.Sprintf("%d of %d messages came through", o.Transcript.Messages, times)
+	return by, err
+}
+
+// checkFew fails if more than most of something came through; fewer than least would mean that
+// nothing was tried. by is the mechanism that kept back the rest.
+func (t *trial) checkFew(n, least, most int, what, by string, err error) (string, error) {
+	came := fmt.Sprintf("%d %s came through", n, what)
 	switch {
 	case err != nil:
 		return "", err
-	case o.Transcript.Bytes > logLimit+1024:
-		return "", fmt.Errorf("%d messages of %d bytes came through", o.Transcript.Messages, o.Transcript.Bytes)
-	case o.Transcript.Messages < 10:
-		return "", newUntried("nothing of it came through")
+	case n > most:
+		return "", errors.New(came)
+	case n < least:
+		return "", newUntried("%s", came)
 	}
-	t.detail = fmt.Sprintf("%d of %d messages came through", o.Transcript.Messages, times)
-	return fmt.Sprintf("log: the %d KiB of a call", logLimit>>10), nil
+	t.detail = came
+	return by, nil
 }
 
 func logLong(t *trial) (string, error) {
@@ -202,23 +181,11 @@ func logLong(t *trial) (string, error) {
 	s := &script{}
 	say := s.add("log.log", 2, 0, length) // nearly the whole memory of the machine
 	o, err := t.runToEnd(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s, say, 1)
-	return t.checkCutMessage(o, err)
+	return t.checkFew(o.Transcript.Bytes, 1, longestMessage, "bytes", "log: the length of a message", err)
 }
 
-// checkCutMessage checks the output of one message that is far too long.
-func (t *trial) checkCutMessage(o Outcome, err error) (string, error) {
-	const most = 8 << 10
-	switch {
-	case err != nil:
-		return "", err
-	case o.Transcript.Bytes > most:
-		return "", fmt.Errorf("%d bytes came through", o.Transcript.Bytes)
-	case o.Transcript.Messages == 0:
-		return "", newUntried("nothing of it came through")
-	}
-	t.detail = fmt.Sprintf("%d bytes came through", o.Transcript.Bytes)
-	return "log: the length of a message", nil
-}
+// longestMessage limits the bytes of one message that come through.
+const longestMessage = 8 << 10
 
 func progressFlood(t *trial) (string, error) {
 	const times, most = 30_000, 10_000
@@ -226,14 +193,5 @@ func progressFlood(t *trial) (string, error) {
 	report := s.add("progress.report", 1, 0, 0, 0, 0)
 	s.repeatWhileZero(report, times-1)
 	o, err := t.runToEnd(Guest{}, s, report, times)
-	switch {
-	case err != nil:
-		return "", err
-	case o.Transcript.Reports > most:
-		return "", fmt.Errorf("%d reports came through", o.Transcript.Reports)
-	case o.Transcript.Reports == 0:
-		return "", newUntried("nothing of it came through")
-	}
-	t.detail = fmt.Sprintf("%d of %d reports came through", o.Transcript.Reports, times)
-	return "progress: the reports of a call", nil
+	return t.checkFew(o.Transcript.Reports, 1, most, "reports", "progress: the reports of a call", err)
 }

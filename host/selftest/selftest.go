@@ -106,9 +106,9 @@ type Options struct {
 	// Patience is the time after which an attack is stopped from outside, which is a
 	// failure. 0 is DefaultPatience.
 	Patience time.Duration
-	// Started and Ended are called for every attack, one at a time. They may be nil.
-	Started func(Attack)
-	Ended   func(Result)
+	// Started is called for every attack, one at a time, with the number of attacks that have begun
+	// and the number of all. It may be nil.
+	Started func(a Attack, n, of int)
 }
 
 // DefaultPatience is the default of Options.Patience: enough for the slowest attack on a
@@ -162,23 +162,19 @@ func run(ctx context.Context, target Target, opts Options, attacks []Attack) ([]
 	}()
 	var (
 		results = make([]Result, len(attacks))
-		mu      sync.Mutex // of the callbacks
+		mu      sync.Mutex // of begun and the callback
+		begun   int
 		wg      sync.WaitGroup
 	)
 	for range workers {
 		wg.Go(func() {
 			for i := range next {
-				if opts.Started != nil {
-					mu.Lock()
-					opts.Started(attacks[i])
-					mu.Unlock()
+				mu.Lock()
+				if begun++; opts.Started != nil {
+					opts.Started(attacks[i], begun, len(attacks))
 				}
+				mu.Unlock()
 				results[i] = carryOut(ctx, target, attacks[i], opts)
-				if opts.Ended != nil {
-					mu.Lock()
-					opts.Ended(results[i])
-					mu.Unlock()
-				}
 			}
 		})
 	}

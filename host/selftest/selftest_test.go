@@ -94,14 +94,17 @@ func TestEveryAttackIsStopped(t *testing.T) {
 func TestARunThatIsInterruptedHasNoResults(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	interrupted := errors.New("interrupted")
-	ended := 0
-	_, err := Run(ctx, obligingTarget, Options{Dir: scratchDir(t), Ended: func(Result) {
-		if ended++; ended == 3 {
+	begun, all := 0, 0
+	_, err := Run(ctx, obligingTarget, Options{Dir: scratchDir(t), Areas: []Area{Memory}, Started: func(_ Attack, n, of int) {
+		if begun, all = n, of; n == 3 {
 			cancel(interrupted)
 		}
 	}})
-	if !errors.Is(err, interrupted) || ended > 5 {
-		t.Errorf("%d attacks, then %v", ended, err)
+	if !errors.Is(err, interrupted) || begun < 3 || begun > 5 {
+		t.Errorf("%d attacks, then %v", begun, err)
+	}
+	if all <= begun || all >= len(Attacks()) {
+		t.Errorf("%d attacks in one area of %d", all, len(Attacks()))
 	}
 }
 

@@ -160,20 +160,13 @@ func runningCall(t *trial) (string, error) {
 	first.log("stored")
 	kept := first.add("load", machine.StateAt)
 	seen := second.add("load", machine.StateAt)
-	var found uint32
-	r, err := t.reportWhile(Guest{}, first, func() error {
-		r, err := t.runReport(Guest{}, second)
-		if err == nil {
-			found = r.resultOf(seen)
-		}
-		return err
-	})
+	r, other, err := t.reportBoth(Guest{}, first, second)
 	switch {
 	case err != nil:
 		return "", err
 	case r.resultOf(kept) != mark:
 		return "", fmt.Errorf("another call has changed the memory")
-	case found == mark:
+	case other.resultOf(seen) == mark:
 		return "", errors.New("another call sees the memory")
 	}
 	return "instance: a fresh one for each call", nil

@@ -200,6 +200,15 @@ func (t *trial) reportWhile(g Guest, s *script, do func() error) (report, error)
 	return r, errors.Join(err, done)
 }
 
+// reportBoth runs a second script at the first message of the guest, which waits meanwhile.
+func (t *trial) reportBoth(g Guest, first, second *script) (a, b report, err error) {
+	a, err = t.reportWhile(g, first, func() (err error) {
+		b, err = t.runReport(g, second)
+		return err
+	})
+	return a, b, err
+}
+
 // workspaceGuest returns a guest with the workspace mounted.
 func (t *trial) workspaceGuest(write bool) Guest {
 	g := Guest{Files: tool.FilesRead, Mounts: []policy.Mount{{Host: t.hostPath("ws"), Write: write}}}
@@ -259,8 +268,6 @@ func mechanism(e *tool.Error) string {
 }
 
 func clip(s string, n int) string {
-	if s, _, _ = strings.Cut(s, "; if it is yours"); len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + " ..."
+	s, _, _ = strings.Cut(s, "; if it is yours")
+	return tool.Clip(s, n)
 }

@@ -42,6 +42,11 @@ func NewLog(store Store, id string, now func() time.Time) *Log {
 // ID returns the id of the session.
 func (l *Log) ID() string { return l.id }
 
+// Events yields the stored events of the session from the first, see [Store].
+func (l *Log) Events(ctx context.Context) iter.Seq2[Event, error] {
+	return l.store.Events(ctx, l.id, 0)
+}
+
 // Begin sets the first drafts of a new session. The first Append records them before its own, in
 // the same transaction, which saves a write to the disk.
 func (l *Log) Begin(drafts ...Draft) {

@@ -25,30 +25,31 @@ var (
 	ErrNewer = errors.New("the store was written by a newer version of stockade")
 )
 
-// Info summarizes a session.
+// Info summarizes a session. Its JSON is a documented contract, see `session list --json`.
 type Info struct {
-	ID        string
-	Started   time.Time
-	Last      time.Time // time of the latest event
-	Events    int
-	Turns     int    // number of turns that have begun
-	Calls     int    // number of calls that were asked for, whether they ran or not
-	Title     string // first line of the first prompt, at most 80 characters; empty: there is none
-	OpenCalls int    // number of calls that were intended and have no result
-	Workspace string // the session's first directory; empty: not recorded, or its body was deleted
+	ID        string    `json:"id"`
+	Title     string    `json:"title"` // first line of the first prompt, at most 80 characters; empty: there is none
+	Started   time.Time `json:"started"`
+	Last      time.Time `json:"last"`  // time of the latest event
+	Turns     int       `json:"turns"` // number of turns that have begun
+	Calls     int       `json:"calls"` // number of calls that were asked for, whether they ran or not
+	Events    int       `json:"events"`
+	Workspace string    `json:"workspace,omitempty"` // the session's first directory; empty: not recorded, or its body was deleted
+	OpenCalls int       `json:"-"`                   // number of calls that were intended and have no result
 	// Conversation is set if the session is one with a model, even if it has no turn yet. Of an old
 	// session without turns it is set if there are several calls.
-	Conversation bool
+	Conversation bool `json:"-"`
 }
 
-// OpenCall is a call that was intended and has no result.
+// OpenCall is a call that was intended and has no result. Its JSON is a documented contract, see
+// `audit verify --json`.
 type OpenCall struct {
-	Session string
-	Turn    int
-	Step    int
-	Call    string
-	Time    time.Time // time of the intent
-	Name    string    // name of the tool; empty: the body was deleted
+	Session string    `json:"session"`
+	Turn    int       `json:"-"`
+	Step    int       `json:"-"`
+	Call    string    `json:"call"`
+	Time    time.Time `json:"-"`    // time of the intent
+	Name    string    `json:"tool"` // name of the tool; empty: the body was deleted
 }
 
 // Store keeps events. Implementations are safe for concurrent use, also by several processes, and

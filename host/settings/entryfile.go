@@ -121,15 +121,8 @@ func (k entryFile[E]) replace(f func([]E) []E) error {
 
 func (k entryFile[E]) remove(match func(E) bool) (removed []E, err error) {
 	err = k.change(func(entries []E) []E {
-		left := []E{}
-		for _, e := range entries {
-			if match(e) {
-				removed = append(removed, e)
-			} else {
-				left = append(left, e)
-			}
-		}
-		if removed == nil {
+		left := slices.DeleteFunc(slices.Clone(entries), match)
+		if removed = slices.DeleteFunc(entries, func(e E) bool { return !match(e) }); len(removed) == 0 {
 			return nil
 		}
 		return left

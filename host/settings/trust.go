@@ -100,7 +100,7 @@ func (d Dirs) addTrust(t Trust) error {
 // Distrust removes the trust in the file at a place. found reports whether there was any.
 func (d Dirs) Distrust(place string) (found bool, err error) {
 	removed, err := d.trusts().remove(func(t Trust) bool { return t.Path == place })
-	return removed != nil, err
+	return len(removed) > 0, err
 }
 
 // FilePlace returns the path under which a file is trusted. Symbolic links in its directory

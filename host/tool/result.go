@@ -407,6 +407,14 @@ const minShortened = 2*minKeep*6 + 128
 // minKeep is the least number of bytes that headTail keeps at each end of a text that it cuts.
 const minKeep = 32
 
+// Clip returns the first maxBytes bytes of a text and "…"; all of a text that is not longer.
+func Clip(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxBytes], "") + "…"
+}
+
 // headTail returns the beginning and the end of a text, with a line between them that counts
 // the bytes left out; all of a text that fits. limit is the size of the result in bytes as
 // JSON, which may need several bytes for one byte of text. At least minKeep bytes stay at each

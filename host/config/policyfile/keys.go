@@ -39,19 +39,11 @@ var table = slices.Concat(ceilingKeys, limitKeys(), toolKeys, ruleKeys)
 var ceilingKeys = []key{
 	boolean("require_confirmation", false,
 		"When true, every call asks a person, and no remembered answer and no --allow counts.",
-		func(r *reader, s setting) {
-			if s.bool() {
-				r.layer.Ceiling.Confirm = []policy.Setting{{From: s.from}}
-			}
-		}),
+		ceilingSetting(true, func(c *policy.Ceiling) *[]policy.Setting { return &c.Confirm })),
 
 	boolean("auto", true,
 		"When false, no chat and no run makes changes without a question that would be asked: there is no auto, and no answer for all changes below a directory.",
-		func(r *reader, s setting) {
-			if !s.bool() {
-				r.layer.Ceiling.NoAuto = []policy.Setting{{From: s.from}}
-			}
-		}),
+		ceilingSetting(false, func(c *policy.Ceiling) *[]policy.Setting { return &c.NoAuto })),
 
 	list("files.directories", `"PATH" or "PATH:ro"`, anything, `["/home/*/src", "/usr/share/doc:ro"]`, checkDirectory,
 		"Directories that may be shown to tools, each with all that is in it; * stands for any letters of one name. A workspace or a mount outside is not shown. An empty list permits none. A process that bash starts sees only these and the system's, but with bash.min_tier = 0 it sees all if nothing confines it.",
@@ -85,18 +77,10 @@ var ceilingKeys = []key{
 
 	boolean("modules.unsigned", true,
 		"When false, a module without a verified signature does not run, not even to describe itself, is not compiled, and cannot be added. Built-in modules do run. A signature counts if it is by a key that trust.toml knows.",
-		func(r *reader, s setting) {
-			if !s.bool() {
-				r.layer.Ceiling.SignedOnly = []policy.Setting{{From: s.from}}
-			}
-		}),
+		ceilingSetting(false, func(c *policy.Ceiling) *[]policy.Setting { return &c.SignedOnly })),
 	boolean("modules.add", true,
 		"When false, nobody adds a module, none is updated, and none runs that a person names by a path. What was added before runs as far as the other keys permit; with an empty list of digests nothing but the built-in modules does.",
-		func(r *reader, s setting) {
-			if !s.bool() {
-				r.layer.Ceiling.ModulesClosed = []policy.Setting{{From: s.from}}
-			}
-		}),
+		ceilingSetting(false, func(c *policy.Ceiling) *[]policy.Setting { return &c.ModulesClosed })),
 	list("modules.registries", "HOST or HOST/PATH", anything, `["ghcr.io/example", "registry.example.com:5000"]`, checkRegistry,
 		"Places in the network from which modules may be added, with all that is below them. With such a list a file on this machine is no such place, and does not run by its path either. It does not stop a module that was added before. An empty list permits none.",
 		ceilingList(func(c *policy.Ceiling) *[]policy.List { return &c.Registries })),
@@ -128,11 +112,7 @@ var ceilingKeys = []key{
 		func(r *reader, s setting) { r.layer.Ceiling.Changes = policy.ChangesMode(s.text()).AtMost(s.from) }),
 	newKey(policy.AskKey, keys.Choice("changes", "always"), anything, `"always"`,
 		"With \"always\" a person is asked before any command runs. Otherwise a command whose changes are kept apart runs first, and the person is asked only about the changes.",
-		func(r *reader, s setting) {
-			if s.text() == "always" {
-				r.layer.Ceiling.AskFirst = []policy.Setting{{From: s.from}}
-			}
-		}),
+		ceilingSetting("always", func(c *policy.Ceiling) *[]policy.Setting { return &c.AskFirst })),
 
 	boolean("audit.required", false,
 		"When true, no tool runs unless its session is recorded and, where audit.export names a directory, each event is also written there before its effect.",
@@ -266,6 +246,15 @@ func ceilingList(of func(*policy.Ceiling) *[]policy.List) func(*reader, setting)
 	return func(r *reader, s setting) {
 		lists := of(&r.layer.Ceiling)
 		*lists = append(*lists, policy.List{Values: sorted(s.texts()), From: s.from})
+	}
+}
+
+// ceilingSetting returns a function that notes in the ceiling where a setting has the value when.
+func ceilingSetting(when any, of func(*policy.Ceiling) *[]policy.Setting) func(*reader, setting) {
+	return func(r *reader, s setting) {
+		if s.Value == when {
+			*of(&r.layer.Ceiling) = []policy.Setting{{From: s.from}}
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ var table = map[string][]string{
 	"host/tool":                 {"sdk/go/nearest", "sdk/go/lines", "sdk/go/patch", "sdk/go/picture"},
 	"host/shellword":            {},
 	"host/llm":                  {"host/tool"},
-	"host/llm/provider":         {"host/llm"},
+	"host/llm/provider":         {"host/llm", "host/tool"},
 	"host/llm/openai":           {"host/llm", "host/llm/provider"},
 	"host/llm/openai/responses": {"host/llm", "host/llm/openai", "host/llm/provider"},
 	"host/llm/ollama":           {"host/llm", "host/llm/provider", "host/tool"},

@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"maps"
@@ -253,11 +252,8 @@ func (m *Model) settings(req llm.Request, entries []*llm.Entry) settings {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(s.tools) > 0 {
-		if !sameTools(m.tools, s.tools) {
-			m.tools = slices.Clone(s.tools)
-			for i := range m.tools {
-				m.tools[i].Parameters = bytes.Clone(m.tools[i].Parameters)
-			}
+		if !provider.SameTools(m.tools, s.tools) {
+			m.tools = provider.CloneTools(s.tools)
 		}
 		s.tools = m.tools
 		return s

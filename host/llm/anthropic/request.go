@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -217,13 +216,7 @@ type settings struct {
 
 func (s settings) same(t settings) bool {
 	return s.model == t.model && s.maxTokens == t.maxTokens && s.thinking == t.thinking && s.effort == t.effort && s.noCalls == t.noCalls &&
-		slices.Equal(s.system, t.system) && sameTools(s.tools, t.tools)
-}
-
-func sameTools(s, t []tool.Definition) bool {
-	return slices.EqualFunc(s, t, func(a, b tool.Definition) bool {
-		return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
-	})
+		slices.Equal(s.system, t.system) && provider.SameTools(s.tools, t.tools)
 }
 
 // newRequestTemplate encodes the settings, which must not change afterwards.

@@ -35,7 +35,7 @@ type Model struct {
 	provider.Client
 	images     provider.RefusedImages
 	transcript llm.Transcript
-	tools      declarations
+	tools      provider.LastTools
 }
 
 // New returns a model. It does not connect and returns no error: with options that cannot work,
@@ -51,7 +51,7 @@ func New(opts provider.Options) *Model {
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	model := strings.TrimPrefix(m.ModelOf(req), "models/")
 	entries, names := m.transcript.Entries(req.Messages), names(req.Tools)
-	tools := m.tools.of(req.Tools)
+	tools := m.tools.Wire(req.Tools, declare)
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		x, done := m.Begin(ctx)
 		defer done()

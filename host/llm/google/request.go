@@ -1,11 +1,9 @@
 package google
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -85,28 +83,7 @@ var (
 	goOn         = []byte(`{"text":"(go on)"}`)
 )
 
-// declarations caches the encoded tools of the latest request. Mostly the next has the same.
-type declarations struct {
-	mu    sync.Mutex        // guards the fields below
-	tools []tool.Definition // tools of the latest request with tools
-	wire  []byte            // the encoded tools
-}
-
-// of returns the field of a request with the tools; nil without tools.
-func (d *declarations) of(tools []tool.Definition) []byte {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(tools) == 0 {
-		return nil
-	}
-	if !slices.EqualFunc(tools, d.tools, func(a, b tool.Definition) bool {
-		return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
-	}) {
-		d.tools, d.wire = slices.Clone(tools), declare(tools)
-	}
-	return d.wire
-}
-
+// declare returns the field of a request with the tools.
 func declare(tools []tool.Definition) []byte {
 	type declaration struct {
 		Name        string          `json:"name"`

@@ -36,7 +36,7 @@ type Model struct {
 	provider.Client
 	firstByteTimeout time.Duration
 	transcript       llm.Transcript
-	tools            wireTools
+	tools            provider.LastTools
 	images           provider.RefusedImages
 	windows          contextWindows
 }
@@ -58,7 +58,7 @@ func New(opts provider.Options) *Model {
 
 // Stream implements [llm.Model].
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	model, entries, tools := m.ModelOf(req), m.transcript.Entries(req.Messages), m.tools.get(req.Tools)
+	model, entries, tools := m.ModelOf(req), m.transcript.Entries(req.Messages), m.tools.Wire(req.Tools, encodeTools)
 	return m.Client.Stream(ctx, req, func(yield func(llm.Delta) bool) error {
 		return withModelHint(model, m.stream(ctx, model, entries, tools, req.Schema, yield))
 	})

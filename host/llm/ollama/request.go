@@ -3,10 +3,8 @@ package ollama
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/provider"
@@ -119,32 +117,11 @@ func assistant(e *llm.Entry) wireMessage {
 	return m
 }
 
-// wireTools caches the encoded tools of the latest request with tools. Mostly the next request
-// has the same tools.
-type wireTools struct {
-	mu    sync.Mutex        // guards the fields below
-	tools []tool.Definition // tools of the latest request with tools
-	wire  []byte            // the encoded tools
-}
-
-func (w *wireTools) get(tools []tool.Definition) []byte {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	same := func(a, b tool.Definition) bool {
-		return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
+func encodeTools(tools []tool.Definition) []byte {
+	wire := make([]wireTool, len(tools))
+	for i, def := range tools {
+		f := &wire[i].Function
+		wire[i].Type, f.Name, f.Description, f.Parameters = "function", def.Name, def.Description, wireParameters(def.Parameters)
 	}
-	if len(tools) > 0 && !slices.EqualFunc(w.tools, tools, same) {
-		wire := make([]wireTool, len(tools))
-		w.tools = slices.Clone(tools)
-		for i, def := range tools {
-			w.tools[i].Parameters = bytes.Clone(def.Parameters)
-			f := &wire[i].Function
-			wire[i].Type, f.Name, f.Description, f.Parameters = "function", def.Name, def.Description, wireParameters(def.Parameters)
-		}
-		w.wire = tool.Marshal(wire)
-	}
-	if len(tools) == 0 {
-		return nil
-	}
-	return w.wire
+	return tool.Marshal(wire)
 }

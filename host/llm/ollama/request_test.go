@@ -38,7 +38,7 @@ func TestRequest(t *testing.T) {
 	w := &contextWindow{numCtx: 8192, think: "true"}
 	defs := []tool.Definition{{Name: "glob", Description: "Finds files.", Parameters: json.RawMessage(`{"type":"object","properties":{"z":{"type":"string"},"a":{}}}`)}}
 	entries := m.transcript.Entries(messages)
-	got := bytes.Join(w.body("qwen3", m.tools.get(defs), nil, provider.EncodeEntries(entries, m.images.Version(), m.wireEntry)), nil)
+	got := bytes.Join(w.body("qwen3", m.tools.Wire(defs, encodeTools), nil, provider.EncodeEntries(entries, m.images.Version(), m.wireEntry)), nil)
 	want := `{"model":"qwen3","stream":true,"truncate":false,"shift":false,"options":{"num_ctx":8192},"think":true,` +
 		`"tools":[{"type":"function","function":{"name":"glob","description":"Finds files.","parameters":{"type":"object","properties":{"z":{"type":"string"},"a":{}}}}}],` +
 		`"messages":[{"role":"system","content":"You work <here>."},` +
@@ -59,9 +59,9 @@ func TestRequest(t *testing.T) {
 }
 
 func TestToolsAreMadeAnewWhenTheyChange(t *testing.T) {
-	var w wireTools
+	var w provider.LastTools
 	def := tool.Definition{Name: "a", Parameters: json.RawMessage(`{"type":"object","properties":{}}`)}
-	first := w.get([]tool.Definition{def})
+	first := w.Wire([]tool.Definition{def}, encodeTools)
 	def.Parameters[9] = 'O' // the caller's slice is its own
 	changed := def
 	changed.Description = "new"
@@ -69,7 +69,7 @@ func TestToolsAreMadeAnewWhenTheyChange(t *testing.T) {
 		defs []tool.Definition
 		want string
 	}{{[]tool.Definition{def}, "Object"}, {[]tool.Definition{changed}, "new"}, {nil, ""}} {
-		got := string(w.get(c.defs))
+		got := string(w.Wire(c.defs, encodeTools))
 		if got == string(first) || !strings.Contains(got, c.want) || (got == "") != (c.defs == nil) {
 			t.Errorf("%v: got %s", c.defs, got)
 		}

@@ -150,6 +150,11 @@ func (c *Counter) Add(e session.Event) {
 		if json.Unmarshal(e.Body, &s) == nil {
 			c.step(s, counts)
 		}
+	case session.TypeContextCompacted:
+		var s session.ContextCompacted
+		if json.Unmarshal(e.Body, &s) == nil && s.Summary != "" {
+			c.step(session.StepEnded{Provider: s.Provider, Model: s.Model, Usage: s.Usage, Cost: s.Cost, DurationMS: s.DurationMS}, counts)
+		}
 	case session.TypeTurnEnded:
 		var s session.TurnEnded
 		if json.Unmarshal(e.Body, &s) == nil && counts {

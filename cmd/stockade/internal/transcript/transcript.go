@@ -100,9 +100,6 @@ func New(o Options) *Transcript {
 	return t
 }
 
-// Ended returns the end of the last turn; the zero value if no turn has ended yet.
-func (t *Transcript) Ended() session.TurnEnded { return t.ended }
-
 func (t *Transcript) formatter() formatter { return formatter{max(t.o.Columns(), 0), t.o.Color} }
 
 // Show takes the next event and returns the parts to show now; nil: there is nothing to show.
