@@ -41,12 +41,9 @@ func (t *trial) answers(session string, question policy.Question) (policy.Answer
 		question.Reason == t.question.Reason && question.Warning == t.question.Warning // the calls before may have made a path special
 }
 
-// Limits of the contents that are held for the questions of one step, in bytes. A call with
-// more is asked about by itself.
-const (
-	maxTriedFile  = 1 << 20 // of one file
-	maxTriedBytes = 8 << 20 // of all versions of all files
-)
+// maxTriedBytes limits the contents that are held for the questions of one step, in bytes of all
+// versions of all files. A call with more is asked about by itself.
+const maxTriedBytes = 8 << 20
 
 // trials is the state of [Dispatcher.tryTogether].
 type trials struct {
@@ -206,7 +203,7 @@ type heldVersion struct {
 
 // hold reads a version; ok is false if it is too large.
 func (t *trials) hold(v *tool.Version) (out heldVersion, ok bool) {
-	if t.held += v.Size; v.Size > maxTriedFile || t.held > maxTriedBytes {
+	if t.held += v.Size; t.held > maxTriedBytes {
 		return out, false
 	}
 	sum, content, err := hashContent(v, true)

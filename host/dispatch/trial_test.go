@@ -67,7 +67,7 @@ func (d *disk) stage(g policy.Grant, mod *tool.Module, c tool.Call, earlier *ove
 		o.base, o.files = earlier.base, maps.Clone(earlier.files)
 	}
 	if content == "BIG" {
-		content = strings.Repeat("x", maxTriedFile+1)
+		content = strings.Repeat("x", maxTriedBytes+1)
 	}
 	o.files[name] = content
 	return tool.Result{Output: tool.Text("wrote " + name)}, o, nil
