@@ -77,7 +77,6 @@ func (d *Dispatcher) tryTogether(ctx context.Context, calls []tool.Call) []*tria
 		if q.question, err = contain(func() (policy.Question, error) { return t.try(ctx, q.pending) }); err != nil {
 			break
 		}
-		defer d.counts.release(q.question.Tool)
 		defer q.question.Changes.Close()
 		tried = append(tried, q)
 	}
@@ -106,18 +105,14 @@ func (d *Dispatcher) onlyEditsFiles(name string) bool {
 var errNotTried = errors.New("it is asked about by itself")
 
 // try runs a call on the changes so far, and returns the question about its own changes. After
-// an error the call is not counted, and further calls cannot be tried.
+// an error further calls cannot be tried. A call that is tried is not counted.
 func (t *trials) try(ctx context.Context, p *pending) (question policy.Question, err error) {
 	entry, err := p.check(ctx)
 	if err != nil {
 		return question, err
 	}
 	facts := policy.Facts{EarlierCalls: t.d.counts.reserve(entry.Name), Files: NamedFiles(t.d.opts.Policy, p.call, entry)}
-	defer func() {
-		if err != nil {
-			t.d.counts.release(entry.Name)
-		}
-	}()
+	t.d.counts.release(entry.Name)
 	decision := t.d.opts.Policy.Decide(p.call, entry, facts)
 	if _, _, denied := t.d.denials.find(p.call); denied || !decision.AsksOnlyForChanges() {
 		return question, errNotTried
@@ -130,25 +125,20 @@ func (t *trials) try(ctx context.Context, p *pending) (question policy.Question,
 		return question, err
 	}
 	result, staged, err := t.runner.Try(ctx, grant.WithBudgets(t.d.fuel.budgets(entry.Name)...), entry.Module, p.call, t.staged)
-	t.staged = staged
-	if err == nil && (staged == nil || result.Err != nil) {
-		err = errNotTried
-	}
-	if err != nil {
+	if t.staged = staged; err != nil {
 		return question, err
 	}
 	result, all, dirs := p.collectChanges(ctx, grant, entry, result, staged)
 	changes, ok := t.ownChanges(all)
-	if result.Err != nil || len(dirs) > 0 || !ok {
+	if !ok || len(dirs) > 0 {
 		return question, errNotTried
 	}
-	if decision, _ = decision.DecideShownChanges(ctx, changes); !decision.AsksOnlyForChanges() {
+	decision, _ = decision.DecideShownChanges(ctx, changes)
+	question = p.questionAbout(decision.WithDiff(ctx, changes), result, staged, changes)
+	if !decision.AsksOnlyForChanges() || !question.Changes.ShowsAll() {
+		question.Changes.Close()
 		return question, errNotTried
 	}
-	if decision = decision.WithDiff(ctx, changes); !decision.Question().Changes.ShowsAll() {
-		return question, errNotTried
-	}
-	question = p.questionAbout(decision, result, staged, changes)
 	question.Tried = true
 	t.seen.note(p.call, entry, result)
 	return question.Pose(t.d.opts.SessionID, time.Now()), nil
@@ -160,37 +150,21 @@ func (t *trials) ownChanges(all []tool.Change) (own []tool.Change, ok bool) {
 	missing := len(t.contents) // paths that earlier calls have changed
 	for _, c := range all {
 		earlier, was := t.contents[c.Path]
-		if was {
-			missing--
-		}
 		switch {
-		case c.Kind == tool.DirectoryCreated && c.After != nil:
-			if !was {
-				own, t.contents[c.Path] = append(own, c), heldVersion{Version: c.After}
-			}
-			continue
-		case c.Kind != tool.Created && c.Kind != tool.Modified || !isFile(c.After) || c.Before != nil && !isFile(c.Before):
+		case c.Kind != tool.DirectoryCreated && (c.Kind != tool.Created && c.Kind != tool.Modified || !isFile(c.After) || c.Before != nil && !isFile(c.Before)):
 			return nil, false
 		case was:
+			missing--
 			c.Kind, c.Before = tool.Modified, earlier.Version
 		case c.Before != nil:
-			before, ok := t.hold(c.Before)
-			if !ok {
-				return nil, false
-			}
-			c.Before = before.Version
+			c.Before = t.hold(c.Before).Version
 		}
-		after, ok := t.hold(c.After)
-		if !ok {
-			return nil, false
+		after := t.hold(c.After)
+		if c.After = after.Version; !was || after.sum != earlier.sum || after.Mode != earlier.Mode {
+			own, t.contents[c.Path] = append(own, c), after
 		}
-		if was && after.sum == earlier.sum && c.After.Mode == earlier.Mode {
-			continue
-		}
-		c.After = after.Version
-		own, t.contents[c.Path] = append(own, c), after
 	}
-	return own, len(own) > 0 && missing == 0
+	return own, len(own) > 0 && missing == 0 && t.held <= maxTriedBytes
 }
 
 func isFile(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() && v.Open != nil }
@@ -201,15 +175,18 @@ type heldVersion struct {
 	sum [sha256.Size]byte // of a file
 }
 
-// hold reads a version; ok is false if it is too large.
-func (t *trials) hold(v *tool.Version) (out heldVersion, ok bool) {
-	if t.held += v.Size; t.held > maxTriedBytes {
-		return out, false
+// hold reads a version. If that fails, or too much is held, held is above maxTriedBytes.
+func (t *trials) hold(v *tool.Version) heldVersion {
+	if t.held += v.Size; t.held > maxTriedBytes || !v.Mode.IsRegular() {
+		return heldVersion{Version: v}
 	}
 	sum, content, err := hashContent(v, true)
+	if err != nil || int64(len(content)) != v.Size {
+		t.held = maxTriedBytes + 1
+	}
 	held := *v
 	held.Open = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
-	return heldVersion{&held, sum}, err == nil && int64(len(content)) == v.Size
+	return heldVersion{&held, sum}
 }
 
 // askTogether puts all questions before the first is answered, and waits for the answers.
