@@ -174,16 +174,11 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 	slices.SortStableFunc(others, func(a, b tool.Change) int { return strings.Compare(key(a), key(b)) })
 	s.all = slices.Concat(others, described, held)
 	s.Changes = s.all[:len(others)+len(described)]
-	var ignored []Entry // one entry counts all of them
-	for _, e := range grouped(others, care) {
-		if e.Care == CareIgnored {
-			ignored = append(ignored, e)
-		} else {
-			s.Entries = append(s.Entries, e)
-		}
-	}
-	if len(ignored) > 0 {
-		s.Entries = append(s.Entries, s.several(ignored))
+	all := grouped(others, care)
+	isIgnored := func(e Entry) bool { return e.Care == CareIgnored }
+	s.Entries = slices.DeleteFunc(slices.Clone(all), isIgnored)
+	if ignored := slices.DeleteFunc(all, func(e Entry) bool { return !isIgnored(e) }); len(ignored) > 0 {
+		s.Entries = append(s.Entries, s.several(ignored)) // one entry counts all of them
 	}
 	for i := range held {
 		s.Entries = append(s.Entries, s.single(len(s.Changes)+i))

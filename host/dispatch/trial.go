@@ -114,7 +114,7 @@ func (t *trials) try(ctx context.Context, p *pending) (question policy.Question,
 	facts := policy.Facts{EarlierCalls: t.d.counts.reserve(entry.Name), Files: NamedFiles(t.d.opts.Policy, p.call, entry)}
 	t.d.counts.release(entry.Name)
 	decision := t.d.opts.Policy.Decide(p.call, entry, facts)
-	if _, _, denied := t.d.denials.find(p.call); denied || !decision.AsksOnlyForChanges() {
+	if _, denied := t.d.denials.find(p.call); denied || !decision.AsksOnlyForChanges() {
 		return question, errNotTried
 	}
 	grant, err := p.rehearse(decision)
