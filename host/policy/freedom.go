@@ -208,16 +208,10 @@ func (d Decision) decideFreely(ctx context.Context, changes []tool.Change, heads
 		d.setOutcome(Allow, by, fmt.Sprintf("%s says allow, and its changes are plain", by.Rule))
 	case why != "" && f.Mode() == ModeAuto:
 		d.reason += ", and " + why
-	case why == "" && inside && d.call.Turn > 0 && d.access.writes(dir):
+	case why == "" && inside && d.call.Turn > 0:
 		d.freeDir, d.freeRemoves = dir, removed
 	}
 	return d
-}
-
-// writes reports whether tools may change the directory.
-func (s *access) writes(dir string) bool {
-	m, seen := s.sees(dir)
-	return seen && m.Write
 }
 
 // offersFreedom reports whether the question offers [ScopeFree]. As with other answers that last,

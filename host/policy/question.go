@@ -56,7 +56,7 @@ type Question struct {
 	CoversLikeCommands bool
 	BindingChanges     []BindingChange // remembered rules that no longer apply because the tool has changed
 	CallsAfter         int             // calls of the same reply that begin after the end of this one; 0 if some may run beside it
-	Tried              bool            // the call was tried on the changes of others in its step: they are answered together, or with [ErrSeparately]
+	Tried              bool            // the call was tried on the changes of others in its step: they are answered together, or after an error each by itself, later
 	AllowRule          string          // rule that would have allowed the call; empty: none alone would
 
 	Module  string    // digest of the tool's module
@@ -64,10 +64,6 @@ type Question struct {
 	AskedAt time.Time // time of the question; zero: it was not posed
 	ID      [32]byte  // digest of the question, which an answer has to name
 }
-
-// ErrSeparately is the error instead of an answer to a question with Tried set, if each of the
-// calls is to be asked about by itself, when those before it are done.
-var ErrSeparately = errors.New("each call is asked about by itself")
 
 // UnconfinedWarning is the warning for every command in [TierNone].
 const UnconfinedWarning = "it is not confined here: it has all your rights, on all your files"
