@@ -91,10 +91,7 @@ func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 func (d Decision) applyDirRules(changes []tool.Change, dirs []*git.Dir) (_ Decision, differs bool) {
 	var names []string
 	for _, c := range changes {
-		names = append(names, c.Path)
-		if c.From != "" {
-			names = append(names, c.From)
-		}
+		names = append(names, c.Path, c.OldPath())
 	}
 	args := d.args()
 	p := d.policy
@@ -132,16 +129,11 @@ func (s *access) dirOf(changes []tool.Change) string {
 	dir := ""
 	for _, c := range changes {
 		isDir := c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved || c.After != nil && c.After.Mode.IsDir()
-		for _, name := range []string{c.Path, c.From} {
-			switch {
-			case name == "":
-				continue
-			case !isDir:
+		for _, name := range []string{c.Path, c.OldPath()} {
+			if !isDir {
 				name = filepath.Dir(name)
 			}
-			if dir == "" {
-				dir = name
-			}
+			dir = cmp.Or(dir, name)
 			for !paths.In(name, dir) {
 				if dir == filepath.Dir(dir) {
 					return ""

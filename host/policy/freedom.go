@@ -3,9 +3,7 @@ package policy
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"io/fs"
 	"path"
 	"regexp"
 	"slices"
@@ -131,14 +129,12 @@ func (f *Freedom) hasMade(c tool.Change) bool {
 
 // sumOf returns the SHA-256 of a regular file in hexadecimal digits; empty: it cannot be read.
 func sumOf(v *tool.Version) string {
-	sum, err := [sha256.Size]byte{}, fs.ErrInvalid
 	if v.Mode.IsRegular() {
-		sum, err = v.SHA256()
+		if sum, err := v.SHA256(); err == nil {
+			return fmt.Sprintf("%x", sum)
+		}
 	}
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%x", sum)
+	return ""
 }
 
 // cover returns the open directory that holds all changes of a call, with an answer to all rules
