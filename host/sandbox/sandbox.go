@@ -198,14 +198,14 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 // Try implements dispatch.Trier.
 func (s *Sandbox) Try(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, on policy.Staged) (tool.Result, policy.Staged, error) {
 	var set *stage.Set
-	if earlier, ok := on.(*stagedChanges); ok && earlier.trial {
-		set = earlier.set
+	if earlier, ok := on.(*stage.Staged); ok && earlier.Trial {
+		set = earlier.Set
 	}
 	return s.run(ctx, set, true, grant, mod, call, nil)
 }
 
 // run carries out a call on a stage; nil: on a new one, if it needs one. trial is as in
-// stagedChanges. After a failure the stage has ended.
+// [stage.Staged]. After a failure the stage has ended.
 func (s *Sandbox) run(ctx context.Context, set *stage.Set, trial bool, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (result tool.Result, _ policy.Staged, err error) {
 	exec, starts := grant.Exec()
 	err = grant.Check(call, mod.Digest)
@@ -237,5 +237,5 @@ func (s *Sandbox) run(ctx context.Context, set *stage.Set, trial bool, grant pol
 	if result.Err != nil { // its process may have written to caches
 		set.Forget()
 	}
-	return result, &stagedChanges{set, call, mod.Digest, grant.Limits().Timeout, trial}, nil
+	return result, &stage.Staged{Set: set, Call: call, Digest: mod.Digest, Timeout: grant.Limits().Timeout, Trial: trial}, nil
 }
