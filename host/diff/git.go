@@ -5,9 +5,7 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 	"path"
 	"regexp"
 	"slices"
@@ -227,7 +225,7 @@ func (r *repository) onlyIDs(c repoChange) bool {
 	if c.After == nil {
 		return true
 	}
-	data, err := load(c.After, maxText)
+	data, err := c.After.Content(maxText)
 	for line := range strings.Lines(string(data)) {
 		id, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if !isHash(id) {
@@ -282,7 +280,7 @@ const maxLog = 16 << 20
 func lostLines(before, after *tool.Version) (lost int, ok bool) {
 	stood := map[string][]int{} // the positions of each line, by its text without the first id
 	if before != nil {
-		data, err := load(before, maxLog)
+		data, err := before.Content(maxLog)
 		if err != nil {
 			return 0, false
 		}
@@ -294,7 +292,7 @@ func lostLines(before, after *tool.Version) (lost int, ok bool) {
 	if after == nil {
 		return lost, true
 	}
-	data, err := load(after, maxLog)
+	data, err := after.Content(maxLog)
 	next, fresh := 0, false
 	for line := range strings.Lines(string(data)) {
 		_, entry, _ := strings.Cut(line, " ")
@@ -344,8 +342,8 @@ func (r *repository) addFacts(c repoChange) bool {
 		}
 		switch {
 		case c.Kind == tool.Removed:
-			return rule.gone && isRegular(c.Before) && rule.say(r, c)
-		case !isRegular(c.After) || c.Before != nil && !isRegular(c.Before):
+			return rule.gone && c.Before.IsFile() && rule.say(r, c)
+		case !c.After.IsFile() || c.Before != nil && !c.Before.IsFile():
 			return false
 		case c.Kind == tool.TimesChanged:
 			return true
@@ -407,7 +405,7 @@ var plainSteps = []string{"pick", "p", "reword", "r", "edit", "e", "squash", "s"
 // and not only counted.
 func nextSteps(v *tool.Version) (parts []any) {
 	var others, plain []string
-	data, err := load(v, maxText)
+	data, err := v.Content(maxText)
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -436,21 +434,4 @@ const (
 func isHash(s string) bool {
 	_, err := hex.DecodeString(s)
 	return err == nil && (len(s) == 2*sha1.Size || len(s) == 2*sha256.Size)
-}
-
-// load reads a regular file. The error is errTooLong if it has more than limit bytes.
-func load(v *tool.Version, limit int64) ([]byte, error) {
-	if !isRegular(v) {
-		return nil, errors.New("it is no file")
-	}
-	r, err := v.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = errTooLong
-	}
-	return data, err
 }

@@ -226,7 +226,7 @@ func careOf(c tool.Change, care func(tool.Change) Care) Care {
 	case known != CarePlain:
 		return known
 	case c.After == nil:
-	case isRegular(c.After) && c.After.Mode&0o111 != 0 && was&0o111 == 0:
+	case c.After.IsFile() && c.After.Mode&0o111 != 0 && was&0o111 == 0:
 		return CareExecutable
 	case c.After.Mode.Type() != fs.ModeSymlink && bitsForOthers(c.After.Mode)&^was != 0:
 		return CareExposed
@@ -286,7 +286,7 @@ func joinSiblings(all []Entry) []Entry {
 	none := place{}
 	placeOf := func(e Entry) place {
 		kind := e.Change.Kind
-		if (kind == tool.Created || kind == tool.Modified || kind == tool.TimesChanged) && isRegular(e.Change.After) && (e.Care == CarePlain || e.Care == CareExecutable) {
+		if (kind == tool.Created || kind == tool.Modified || kind == tool.TimesChanged) && e.Change.After.IsFile() && (e.Care == CarePlain || e.Care == CareExecutable) {
 			return place{kind, e.Care, filepath.Dir(e.Change.Path)}
 		}
 		return none
@@ -323,7 +323,7 @@ func (e *Entry) add(c tool.Change, i int) {
 		e.Dirs++
 	default:
 		e.Files++
-		if isRegular(v) {
+		if v.IsFile() {
 			e.Bytes += v.Size
 		}
 	}
@@ -336,7 +336,7 @@ func (e *Entry) covers(c tool.Change, care Care) bool {
 	}
 	switch e.Change.Kind {
 	case tool.DirectoryCreated:
-		return care == CarePlain && (c.Kind == tool.DirectoryCreated || c.Kind == tool.Created && isRegular(c.After))
+		return care == CarePlain && (c.Kind == tool.DirectoryCreated || c.Kind == tool.Created && c.After.IsFile())
 	case tool.DirectoryRemoved:
 		return c.Kind == tool.Removed || c.Kind == tool.DirectoryRemoved
 	}
@@ -490,7 +490,7 @@ func SizeOf(c tool.Change) (n int64) {
 		return 0
 	}
 	for _, v := range []*tool.Version{c.Before, c.After} {
-		if isRegular(v) {
+		if v.IsFile() {
 			n += v.Size
 		}
 	}
@@ -547,7 +547,7 @@ func (s *Set) readContents(ctx context.Context) {
 			case isErr != nil && isErr != errNoText:
 				u.reason, u.err = unreadable, isErr
 			default:
-				u.nothingNew = u.nothingNew || isRegular(c.Before) && was == is
+				u.nothingNew = u.nothingNew || c.Before.IsFile() && was == is
 			}
 		}
 		u.nothingNew = u.nothingNew || ctx.Err() == nil && sameContent(c, &equal)
@@ -563,7 +563,7 @@ const maxEqual = 256 << 20
 // sameContent reports whether a content that is not shown is the same as before. left is the
 // rest of maxEqual; without enough of it the result is false.
 func sameContent(c tool.Change, left *int64) bool {
-	if !isRegular(c.Before) || !isRegular(c.After) || c.Before.Size != c.After.Size || !spend(left, 2*c.Before.Size) {
+	if !c.Before.IsFile() || !c.After.IsFile() || c.Before.Size != c.After.Size || !spend(left, 2*c.Before.Size) {
 		return false
 	}
 	before, err := c.Before.SHA256()

@@ -1,13 +1,11 @@
 package dispatch
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -203,16 +201,6 @@ func hashContent(v *tool.Version, wanted bool) (sum [sha256.Size]byte, content [
 		sum, err = v.SHA256()
 		return sum, nil, err
 	}
-	r, err := v.Open()
-	if err != nil {
-		return sum, nil, err
-	}
-	var b bytes.Buffer
-	b.Grow(int(v.Size) + bytes.MinRead)
-	_, err = b.ReadFrom(io.LimitReader(r, maxHashed+1))
-	if err = errors.Join(err, r.Close()); err == nil && b.Len() > maxHashed {
-		err = fmt.Errorf("it has more bytes than its size of %d", v.Size)
-	}
-	content = b.Bytes()
+	content, err = v.Content(maxHashed)
 	return sha256.Sum256(content), content, err
 }

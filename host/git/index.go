@@ -43,7 +43,7 @@ func readIndex(v *tool.Version, hashSize int, left *budget) (x index, err error)
 	if !spend(&left.index, v.Size) {
 		return x, errTooLong
 	}
-	data, err := content(v, maxIndex)
+	data, err := v.Content(maxIndex)
 	if err != nil {
 		return x, err
 	}
@@ -216,15 +216,15 @@ func Negligible(changes []tool.Change) bool {
 func negligible(c tool.Change) bool {
 	_, rel, inside := strings.Cut(filepath.ToSlash(c.Path), "/.git/")
 	switch {
-	case !inside || !regular(c.After) || c.Kind == tool.Renamed:
+	case !inside || !c.After.IsFile() || c.Kind == tool.Renamed:
 		return false
 	case rel == "COMMIT_EDITMSG", rel == "FETCH_HEAD":
 		return true
-	case rel != "index" || c.Kind != tool.Modified || !regular(c.Before) || c.Before.Mode != c.After.Mode:
+	case rel != "index" || c.Kind != tool.Modified || !c.Before.IsFile() || c.Before.Mode != c.After.Mode:
 		return false
 	}
-	before, err := content(c.Before, maxIndex)
-	after, err2 := content(c.After, maxIndex)
+	before, err := c.Before.Content(maxIndex)
+	after, err2 := c.After.Content(maxIndex)
 	was, ok := IndexDigest(before)
 	is, ok2 := IndexDigest(after)
 	return err == nil && err2 == nil && ok && ok2 && was == is

@@ -1,8 +1,8 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -126,14 +126,9 @@ func specialForConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
 // configText returns the content of a configuration file. It fails if the file is not regular,
 // has a hard link or is larger than [gitconfig.MaxBytes].
 func configText(v *tool.Version) (string, error) {
-	if !v.Mode.IsRegular() || v.HardLink != "" || v.Size > gitconfig.MaxBytes {
-		return "", fmt.Errorf("it is not a simple file")
+	if v.HardLink != "" {
+		return "", errors.New("it is not a simple file")
 	}
-	r, err := v.Open()
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, gitconfig.MaxBytes+1))
+	data, err := v.Content(gitconfig.MaxBytes)
 	return string(data), err
 }
