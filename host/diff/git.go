@@ -18,13 +18,6 @@ import (
 
 const gitDir = ".git"
 
-// cutRepository splits a path at its first .git. root is the directory above .git, and rel the
-// path below. inside is false for a path without .git.
-func cutRepository(path string) (root, rel string, inside bool) {
-	root, rel, inside = strings.Cut(path+"/", "/"+gitDir+"/")
-	return root, strings.TrimSuffix(rel, "/"), inside
-}
-
 // repository holds the changes in one repository, and the facts that describe them.
 type repository struct {
 	root        string          // path of the directory above .git
@@ -55,7 +48,7 @@ type repoChange struct {
 func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, others []tool.Change) {
 	by := map[string]*repository{}
 	for _, c := range changes {
-		root, rel, in := cutRepository(c.Path)
+		root, rel, in := git.CutDir(c.Path)
 		if !in {
 			others = append(others, c)
 			continue
@@ -64,7 +57,7 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 		if r == nil {
 			r = &repository{root: root, removedDirs: map[string]bool{}}
 			for _, d := range dirs {
-				if at, _, _ := cutRepository(d.Path); at == root {
+				if at, _, _ := git.CutDir(d.Path); at == root {
 					r.dirs = append(r.dirs, d)
 				}
 			}
@@ -72,7 +65,7 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 		}
 		at := repoChange{rel: rel, Change: c}
 		for _, d := range r.dirs {
-			switch _, in, _ := cutRepository(d.Path); {
+			switch _, in, _ := git.CutDir(d.Path); {
 			case len(in) > len(at.gitDir) && strings.HasPrefix(rel, in+"/"):
 				at.gitDir, at.rel, at.checked = in, rel[len(in)+1:], true
 			case in == at.gitDir:
@@ -130,7 +123,7 @@ const maxRefs = 50
 // addDirFacts adds the facts that git.Check has found about one git directory, and adds
 // mismatches to held.
 func (r *repository) addDirFacts(d *git.Dir) {
-	_, in, _ := cutRepository(d.Path)
+	_, in, _ := git.CutDir(d.Path)
 	say := func(loss loss, parts ...any) { r.say(in, loss, parts...) }
 	files := func(before string, names textList, after string) {
 		if n := len(names.texts); n > 0 {

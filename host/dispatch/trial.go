@@ -151,7 +151,7 @@ func (t *trials) ownChanges(all []tool.Change) (own []tool.Change, ok bool) {
 	for _, c := range all {
 		earlier, was := t.contents[c.Path]
 		switch {
-		case c.Kind != tool.DirectoryCreated && (c.Kind != tool.Created && c.Kind != tool.Modified || !isFile(c.After) || c.Before != nil && !isFile(c.Before)):
+		case c.Kind != tool.DirectoryCreated && (c.Kind != tool.Created && c.Kind != tool.Modified || !c.After.IsFile() || c.Before != nil && !c.Before.IsFile()):
 			return nil, false
 		case was:
 			missing--
@@ -166,8 +166,6 @@ func (t *trials) ownChanges(all []tool.Change) (own []tool.Change, ok bool) {
 	}
 	return own, len(own) > 0 && missing == 0 && t.held <= maxTriedBytes
 }
-
-func isFile(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() && v.Open != nil }
 
 // heldVersion is a version that can be read after the end of the stage.
 type heldVersion struct {

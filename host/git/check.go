@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -136,10 +137,17 @@ func (f *files) dirs() (names []string) {
 	return slices.Compact(names)
 }
 
+// CutDir splits a path at its first .git. root is the directory above .git, and rel the path
+// below. inside is false for a path without .git.
+func CutDir(path string) (root, rel string, inside bool) {
+	root, rel, inside = strings.Cut(path+"/", "/.git/")
+	return root, strings.TrimSuffix(rel, "/"), inside
+}
+
 // repositoryRoot returns the directory in which the .git of a path lies, or else the path.
 func repositoryRoot(name string) string {
-	if i := strings.Index(name+"/", "/.git/"); i >= 0 {
-		return name[:max(i, 1)]
+	if root, _, inside := CutDir(name); inside {
+		return cmp.Or(root, "/")
 	}
 	return name
 }

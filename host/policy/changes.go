@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/policy/match"
@@ -143,8 +142,8 @@ func (s *access) dirOf(changes []tool.Change) string {
 		}
 	}
 	// A directory inside .git means nothing to a person.
-	if i := strings.Index(dir+"/", "/.git/"); i >= 0 {
-		dir = dir[:i+len("/.git")]
+	if root, _, inside := git.CutDir(dir); inside {
+		dir = root + "/.git"
 	}
 	again, err := ParseRule(Rule{Effect: Allow, Tool: bashTool, Below: dir}.String())
 	if _, seen := s.sees(dir); !seen || err != nil || again.Below != dir {

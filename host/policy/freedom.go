@@ -252,7 +252,7 @@ func (d Decision) whyNotPlain(ctx context.Context, changes []tool.Change, heads 
 			if _, secret := paths.SpecialForRead(name); secret {
 				return 0, "it changes what looks like a secret"
 			}
-			if rel, inside := inGit(name); strings.EqualFold(path.Base(name), ".gitignore") || inside && strings.HasSuffix(rel, "info/exclude") {
+			if _, rel, inside := git.CutDir(name); strings.EqualFold(path.Base(name), ".gitignore") || inside && strings.HasSuffix(rel, "info/exclude") {
 				return 0, "it changes what git ignores"
 			}
 		}
@@ -295,8 +295,8 @@ func whyNotPlainInGit(dir *git.Dir) string {
 // its place. A file that is moved as it is, but not in .git, and what git itself replaces, is not lost.
 func loses(c tool.Change) bool {
 	was, is := c.Before, c.After
-	to, inside := inGit(paths.Guest(c.Path))
-	from, fromGit := inGit(paths.Guest(c.OldPath()))
+	_, to, inside := git.CutDir(paths.Guest(c.Path))
+	_, from, fromGit := git.CutDir(paths.Guest(c.OldPath()))
 	switch {
 	case was == nil || was.Mode.IsDir():
 		return false

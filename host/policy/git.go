@@ -3,9 +3,9 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/policy/gitconfig"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -16,7 +16,7 @@ import (
 // everyday use are not special here: changes in a repository are judged by their content.
 func specialForCommand(c tool.Change, name string, find func(string) (paths.Special, bool)) (paths.Special, bool) {
 	s, special := find(name)
-	rel, inside := inGit(name)
+	_, rel, inside := git.CutDir(name)
 	switch {
 	case !inside && c.InRepository && c.Before == nil && c.From == "" && newInRepository(c, name):
 		return s, special
@@ -79,16 +79,6 @@ func specialInGit(c tool.Change, rel string) (s paths.Special, special bool) {
 		return paths.Special{}, false
 	}
 	return s, true
-}
-
-// inGit returns the path below the first .git in a path. inside is false if there is none.
-func inGit(name string) (rel string, inside bool) {
-	names := strings.Split(name, "/")
-	i := slices.Index(names, ".git")
-	if i < 0 {
-		return "", false
-	}
-	return strings.Join(names[i+1:], "/"), true
 }
 
 // specialForConfig returns the special entry for a change of a repository's configuration,

@@ -198,7 +198,7 @@ func (d Decision) WithDiff(ctx context.Context, changes []tool.Change, dirs ...*
 	}
 	d.diff = diff.New(ctx, changes, d.call.Cwd, func(c tool.Change) diff.Care {
 		name := paths.Guest(c.Path)
-		_, inside := inGit(name)
+		_, _, inside := git.CutDir(name)
 		switch {
 		case d.ignored[c.Path] != "":
 			return diff.CareIgnored
