@@ -55,10 +55,9 @@ type trials struct {
 	held     int64                  // bytes of all versions
 }
 
-// tryTogether tries the calls at the beginning of calls that only change files and would be
-// asked about, each on the changes of those before it, and asks about them together. Nothing is
-// changed: afterwards each call runs as usual, and the answer holds if the call then makes the
-// very changes that the person has seen. The result is nil if there are fewer than two.
+// tryTogether tries the first calls that only change files and would be asked about, each on the
+// changes of those before it, and asks about them together; nil: there are fewer than two. Nothing
+// is changed: each call then runs as usual, and the answer holds for the very changes it is about.
 func (d *Dispatcher) tryTogether(ctx context.Context, calls []tool.Call) []*trial {
 	runner, can := d.opts.Runner.(Trier)
 	n := 0
@@ -90,8 +89,7 @@ func (d *Dispatcher) tryTogether(ctx context.Context, calls []tool.Call) []*tria
 	return tried
 }
 
-// onlyEditsFiles reports whether the tool is a built-in one that reads and changes files, and
-// does nothing else.
+// onlyEditsFiles reports whether the tool is a built-in one that changes files and does nothing else.
 func (d *Dispatcher) onlyEditsFiles(name string) bool {
 	entry, ok := d.catalog.Load().Find(name)
 	if !ok {

@@ -12,9 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Heads looks up files in the repositories of a change set: whether git has a version of a file, and
-// whether git ignores the file. It reads the commit of HEAD before the changes, and the index after
-// the changes.
+// Heads tells whether git holds or ignores the files of a change set, by the commit of HEAD before
+// the changes and the index after them.
 type Heads struct {
 	files     *files
 	worktrees map[string]*worktree // by a directory inside; nil: there is none

@@ -27,9 +27,8 @@ const (
 	ModePlan Mode = "plan" // the model changes no file and reaches no host
 )
 
-// Freedom holds the mode of one chat, the directories below which plain changes need no answer,
-// and what such changes have removed. It ends with the chat. Its zero value is ModeAsk. It is
-// safe for concurrent use.
+// Freedom holds the mode of one chat, and what it may change without an answer. Its zero value is
+// ModeAsk. It is safe for concurrent use.
 type Freedom struct {
 	mu      sync.Mutex
 	plan    bool
@@ -137,9 +136,8 @@ func sumOf(v *tool.Version) string {
 	return ""
 }
 
-// cover returns the open directory that holds all changes of a call, with an answer to all rules
-// that ask, and counts the removed files. Its Dir is empty if there is none. why is set if too many
-// files would be removed.
+// cover returns the open directory that holds all changes of a call and answers all rules that ask;
+// its Dir is empty if there is none. It counts the removed files, and why says if they are too many.
 func (f *Freedom) cover(d *Decision, changes []tool.Change, removed int) (_ OpenDir, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,9 +178,8 @@ func (d *Decision) forbiddenByPlan(tier func() Tier) string {
 	return ""
 }
 
-// decideFreely allows a call that asks only about plain changes, if the chat is free to make
-// these. Otherwise it sets freeDir, if the answer [ScopeFree] can allow such changes below it. In
-// a directory that holds the home directory it does nothing.
+// decideFreely allows a call that asks only about plain changes, if the chat is free to make these;
+// else it sets freeDir, if [ScopeFree] can allow them. Above the home directory it does nothing.
 func (d Decision) decideFreely(ctx context.Context, changes []tool.Change, heads *git.Heads, dirs []*git.Dir) Decision {
 	f, dir := d.policy.freedom, d.call.Cwd
 	if paths.In(cmp.Or(d.policy.home, "/"), dir) || d.call.Caller == tool.CallerMCP || !d.CanRehearse() || len(d.specialPaths()) > 0 || d.histories != nil ||

@@ -15,9 +15,8 @@ import (
 // dependencyDirs are directories of packages that others wrote. Their changes ask each time.
 var dependencyDirs = []string{"node_modules", ".venv", "venv", "vendor", "target"}
 
-// decideWithoutIgnored decides freely about changes with the decision d, made from asked. What
-// git ignores does not count where a yes was given for it in this chat, but executables, links,
-// special paths and ignore files always do.
+// decideWithoutIgnored decides freely about changes with the decision d, made from asked. What git
+// ignores does not count where a yes was given for it, see [git.Heads.Ignored].
 func (asked Decision) decideWithoutIgnored(ctx context.Context, d Decision, changes []tool.Change, dirs []*git.Dir) Decision {
 	if len(changes) == 0 || isThirdParty(d.entry) {
 		return d

@@ -77,10 +77,9 @@ func (s *Set) Refresh(ctx context.Context) (accepted bool) {
 	return !s.Ended() && s.refresh(ctx)
 }
 
-// refresh accepts files of the host that others have replaced, or whose times they have changed,
-// since the latest [Set.Changes], if their content, mode and owner are the same: an editor has
-// saved a file without a change, or `git status` has updated git's index. It reports whether it
-// has accepted any. The commit writes what is staged over them. The caller holds s.mu.
+// refresh accepts files of the host that others have replaced or touched since the latest
+// [Set.Changes], if their content, mode and owner are the same, as after `git status`. It reports
+// whether it has accepted any. The caller holds s.mu.
 func (s *Set) refresh(ctx context.Context) (accepted bool) {
 	for c := range s.lastListed {
 		n := c.original
