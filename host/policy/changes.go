@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/policy/match"
@@ -126,16 +125,11 @@ func (s *access) dirOf(changes []tool.Change) string {
 	dir := ""
 	for _, c := range changes {
 		isDir := c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved || c.After != nil && c.After.Mode.IsDir()
-		for _, name := range []string{c.Path, c.From} {
-			switch {
-			case name == "":
-				continue
-			case !isDir:
+		for _, name := range []string{c.Path, c.OldPath()} {
+			if !isDir {
 				name = filepath.Dir(name)
 			}
-			if dir == "" {
-				dir = name
-			}
+			dir = cmp.Or(dir, name)
 			for !paths.In(name, dir) {
 				if dir == filepath.Dir(dir) {
 					return ""
@@ -145,8 +139,8 @@ func (s *access) dirOf(changes []tool.Change) string {
 		}
 	}
 	// A directory inside .git means nothing to a person.
-	if i := strings.Index(dir+"/", "/.git/"); i >= 0 {
-		dir = dir[:i+len("/.git")]
+	if root, _, inside := git.CutDir(dir); inside {
+		dir = root + "/.git"
 	}
 	again, err := ParseRule(Rule{Effect: Allow, Tool: bashTool, Below: dir}.String())
 	if _, seen := s.sees(dir); !seen || err != nil || again.Below != dir {

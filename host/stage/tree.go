@@ -24,16 +24,19 @@ type Tree struct {
 	displaced  map[*Node]struct{} // all nodes with an origin that are not atOrigin
 }
 
-// Add makes a directory of the host a tree of the set. root is open on the directory and stays
-// the caller's. host is the absolute path of the directory, and info its state. It is an error
-// to add a directory twice, or after the end of the set.
+// Add makes a directory of the host a tree of the set, or returns the tree that an earlier call has
+// made of it. root is open on the directory and stays the caller's. host is the absolute path of
+// the directory, and info its state. It is an error to add a directory under two paths, or after
+// the end of the set.
 func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, error) {
 	if s.Ended() {
 		return nil, errors.New("stage: it has ended")
 	}
 	for _, tree := range s.trees {
-		// Each tree would show the changes of the other one too late.
-		if rootedfs.SameFile(tree.top.origin.info, info) {
+		switch same := rootedfs.SameFile(tree.top.origin.info, info); {
+		case same && tree.host == host:
+			return tree, nil
+		case same: // each tree would show the changes of the other one too late
 			return nil, fmt.Errorf("stage: %s and %s are one directory", host, tree.host)
 		}
 	}
@@ -50,17 +53,6 @@ func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, err
 	}
 	s.trees = append(s.trees, tree)
 	return tree, nil
-}
-
-// TreeOf returns the tree of a directory that was added under the same path, for a call that
-// goes on where an earlier one has ended; nil if there is none. info is the directory's state.
-func (s *Set) TreeOf(host string, info os.FileInfo) *Tree {
-	for _, tree := range s.trees {
-		if tree.host == host && rootedfs.SameFile(tree.top.origin.info, info) {
-			return tree
-		}
-	}
-	return nil
 }
 
 // Top returns the node of the directory itself.
