@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -61,16 +61,26 @@ type Options struct {
 	// Steer returns what the person has said since the turn began or Steer was last called, for
 	// the next request of the turn, in which these are the person's words. Nil: nobody does.
 	Steer func() []string
-	// Answer is the form of the answer of each turn; nil: any text.
-	Answer *AnswerForm
 
-	ContextTokens int        // size of the model's context, in tokens; 0: the server is asked, see [AssumedContextTokens]
-	Price         *llm.Price // price of the model; nil: unknown, and no cost is reported
-	// Summarizer is asked for the summaries of conversations that are too long; nil: Model is.
-	Summarizer *llm.Alternative
-	// NoSummaries is set if a summary is written only when a person asks for it.
-	NoSummaries bool
+	Answer        *AnswerForm      // form of the answer of each turn; nil: any text
+	ContextTokens int              // size of the model's context, in tokens; 0: the server is asked, see [AssumedContextTokens]
+	Price         *llm.Price       // price of the model; nil: unknown, and no cost is reported
+	Summarizer    *llm.Alternative // asked for the summaries of conversations that are too long; nil: Model is
+	NoSummaries   bool             // a summary is written only when a person asks for it
 }
+
+// AnswerForm makes the answer of a turn a JSON object that fits a schema. The model is told, and
+// may call tools before. An answer that does not fit leads to one new try without tools, in which
+// the provider keeps the model to the schema if it can. The second time, the turn ends with the
+// limit [OutputSchema], and the reason in its error.
+type AnswerForm struct {
+	Schema   json.RawMessage
+	Compiled *tool.Schema // the same schema
+}
+
+// OutputSchema is the name of briefs about the form of the answer, and of the limit that ends a
+// turn whose answer does not have it.
+const OutputSchema = "output_schema"
 
 // Brief is a message for the model that the program has written, and no person: the date, or
 // the instructions of a project file. The newest one of a name stays in every request, unlike
@@ -92,8 +102,8 @@ type Agent struct {
 	opts         Options
 	conversation Conversation
 	tools        []tool.Definition // tools that the next request offers
-	// contextTokens holds the sizes that servers have told, in tokens, by model; 0: not told.
-	contextTokens map[llm.Model]int
+	// askedTokens holds the sizes of contexts that servers have told, in tokens, by model; 0: not told.
+	askedTokens map[llm.Model]int
 	// refusedTokens is less than the size of the smallest request that a provider has refused as
 	// too long, in tokens; 0: none was refused.
 	refusedTokens int
@@ -109,7 +119,7 @@ func New(opts Options) *Agent {
 			*limit.value = limit.defaultValue
 		}
 	}
-	a := &Agent{opts: opts, conversation: opts.Conversation, contextTokens: map[llm.Model]int{}}
+	a := &Agent{opts: opts, conversation: opts.Conversation, askedTokens: map[llm.Model]int{}}
 	opts.Log.Observe(a.conversation.add) // events between turns, too
 	return a
 }
@@ -152,14 +162,15 @@ type turn struct {
 	finalDrafts  []session.Draft   // events of a step without calls, recorded with the end of the turn
 	// fallback is the model that answers for the rest of the turn because the agent's own
 	// model has failed, see [llm.Failover]. Nil: the agent's own model answers.
-	fallback         *llm.Alternative
-	triedForm        bool // set once an answer of this turn did not have the form of Options.Answer
-	warnedCallAsText bool // set once the model was warned in this turn that it wrote a call as text
+	fallback *llm.Alternative
+	// told holds the limits that the turn ends with if its next answer is not better: OutputSchema
+	// and llm.CallAsText.
+	told map[string]bool
 }
 
 // run runs one turn. It returns an error only if the event turn.ended could not be recorded.
 func (a *Agent) run(ctx context.Context, prompt string, attachments []Attachment) error {
-	t := &turn{a: a, n: a.conversation.turn + 1, start: time.Now(), repeatCounts: map[string]int{}}
+	t := &turn{a: a, n: a.conversation.turn + 1, start: time.Now(), repeatCounts: map[string]int{}, told: map[string]bool{}}
 	a.tools = a.opts.Tools.Definitions()
 	if limit := a.opts.MaxTime; limit > 0 {
 		var cancel context.CancelFunc
@@ -172,19 +183,37 @@ func (a *Agent) run(ctx context.Context, prompt string, attachments []Attachment
 	}
 	t.setEndReason(ctx, err)
 	t.end.Steps, t.end.DurationMS = t.step, time.Since(t.start).Milliseconds()
-	t.end.Context = t.contextUse()
+	if limit := a.contextTokens(ctx, t.model(), false); limit > 0 && t.lastUsage.Total() > 0 {
+		t.end.Context = &session.ContextUse{Used: int64(t.lastUsage.Total()), Limit: int64(limit)}
+	}
 	t.step = 0
 	return t.record(ctx, append(t.finalDrafts, t.draft(session.TypeTurnEnded, "", t.end))...)
 }
 
+// opening returns the messages before the next prompt: the system prompt of a new session, and the
+// briefs that the model does not have.
+func (a *Agent) opening() (out []llm.Message) {
+	if len(a.conversation.messages) == 0 && a.opts.System != nil {
+		if text := a.opts.System(); text != "" {
+			out = append(out, llm.Message{Kind: llm.System, Content: text})
+		}
+	}
+	if a.opts.Briefs != nil {
+		for _, b := range a.opts.Briefs() {
+			if !hasBrief(append(out, a.conversation.messages...), b) {
+				out = append(out, llm.BriefMessage(b.Name, b.Text))
+			}
+		}
+	}
+	return out
+}
+
 // begin records the first events: the system prompt of a new session, the briefs, the prompt.
 func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachment) error {
-	var drafts []session.Draft
-	system, others := "", 0
-	if len(t.a.conversation.messages) == 0 && t.a.opts.System != nil {
-		if system = t.a.opts.System(); system != "" {
-			drafts = append(drafts, t.message(llm.System, system))
-		}
+	first := t.a.opening()
+	if form := t.a.opts.Answer; form != nil {
+		text := "[A program reads the answer to the following prompt. Once you have done all that it needs, answer with one JSON object that fits this JSON Schema, and with nothing around it, no code fence either: " + string(form.Schema) + "]"
+		first = append(first, llm.BriefMessage(OutputSchema, text))
 	}
 	message := llm.Message{Kind: llm.User, Content: prompt}
 	for i, a := range attachments {
@@ -194,22 +223,17 @@ func (t *turn) begin(ctx context.Context, prompt string, attachments []Attachmen
 		message.Content += "\n\n" + a.Text
 		message.Parts = append(message.Parts, llm.ImageParts(a.Images)...)
 	}
-	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.ModelName, Workspace: t.a.opts.Cwd}
-	drafts = append(drafts, t.draft(session.TypeTurnStarted, "", started))
-	if t.a.opts.Briefs != nil {
-		for _, b := range t.a.opts.Briefs() {
-			if others += len(b.Text); !strings.Contains(system, b.Text) && !t.a.conversation.hasBrief(b) {
-				drafts = append(drafts, t.draft(session.TypeMessage, "", llm.BriefMessage(b.Name, b.Text)))
-			}
-		}
+	first = append(first, message)
+	started := t.draft(session.TypeTurnStarted, "", session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.ModelName, Workspace: t.a.opts.Cwd})
+	if err := t.checkPrompt(ctx, first); err != nil {
+		return errors.Join(err, t.record(ctx, started)) // nothing of it is sent, now or later
 	}
-	if t.a.opts.Answer != nil {
-		drafts = append(drafts, t.draft(session.TypeMessage, "", t.a.opts.Answer.brief()))
+	var drafts []session.Draft
+	for _, m := range first {
+		drafts = append(drafts, t.draft(session.TypeMessage, "", m))
 	}
-	if err := t.checkPrompt(ctx, message, len(system)+others); err != nil {
-		return errors.Join(err, t.record(ctx, t.draft(session.TypeTurnStarted, "", started))) // nothing of it is sent, now or later
-	}
-	return t.record(ctx, append(drafts, t.draft(session.TypeMessage, "", message))...)
+	turn := slices.IndexFunc(first, func(m llm.Message) bool { return m.Kind != llm.System })
+	return t.record(ctx, slices.Insert(drafts, turn, started)...)
 }
 
 // next asks the model once, and carries out the calls of its reply. If the turn is over, it
@@ -221,21 +245,20 @@ func (t *turn) next(ctx context.Context) error {
 	t.step++
 	last := t.step > t.a.opts.MaxSteps // no tools are offered any more, as for a second try of an answer
 	t.a.tools = t.a.opts.Tools.Definitions()
-	if err := t.makeRoom(ctx, false); err != nil {
-		return err
-	}
-	reply, err := t.ask(ctx, last)
+	var reply llm.Reply
+	var tooLong error // the provider has refused the request with it
+	err := errSmallerContext
 	for errors.Is(err, errSmallerContext) { // once for each model that stands in at the most: what was left out stays so
-		if err = t.makeRoom(ctx, false); err == nil {
-			reply, err = t.ask(ctx, last)
-		}
-	}
-	if refusal, ok := errors.AsType[*llm.ProviderError](err); ok && refusal.Code == llm.ContextExceeded && ctx.Err() == nil {
-		t.noteRefusal()
-		if t.makeRoom(ctx, true) != nil {
-			return err // nothing can be left out
+		if err = t.makeRoom(ctx, tooLong != nil); err != nil {
+			return cmp.Or(tooLong, err)
 		}
 		reply, err = t.ask(ctx, last)
+		if e, ok := errors.AsType[*llm.ProviderError](err); ok && e.Code == llm.ContextExceeded && tooLong == nil && ctx.Err() == nil {
+			tooLong, err = err, errSmallerContext
+			c := &t.a.conversation // the context is smaller than it was believed to be
+			tokens := c.reported.tokensFor(c.chars, t.a.toolChars())
+			t.a.refusedTokens = min(cmp.Or(t.a.refusedTokens, tokens), tokens) * 9 / 10
+		}
 	}
 	if err != nil {
 		return err
@@ -250,28 +273,33 @@ func (t *turn) next(ctx context.Context) error {
 	case reply.Finish == llm.FinishLength, reply.Finish == llm.FinishFilter:
 		t.end.Reason, t.end.Limit = session.EndCut, string(reply.Finish)
 	case t.a.opts.Answer != nil:
-		return t.checkForm(ctx, reply.Text)
+		err := t.a.opts.Answer.Compiled.Validate(ctx, json.RawMessage(reply.Text))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return t.askAgain(ctx, OutputSchema, err.Error(), "[Your answer does not fit the JSON Schema: "+err.Error()+". Answer again, with the JSON object alone.]")
+		}
+		t.end.Reason = session.EndAnswered
 	default:
 		if name := reply.ToolCalledAsText(t.a.tools); name != "" {
-			return t.warnCallAsText(ctx, name)
+			return t.askAgain(ctx, llm.CallAsText, "", fmt.Sprintf("[Your last reply is the text of a call of %s. Nothing was run: a call that is written as text never is. "+
+				"Make the call in the format for tool calls. To show such a text, put it into a code fence after a sentence.]", name))
 		}
 		t.end.Reason = session.EndAnswered
 	}
 	return nil
 }
 
-// warnCallAsText warns the model that it has written a call of a tool, with this name, as
-// text, which is never run. The second time in a turn, or in its final step with tools, it ends
-// the turn.
-func (t *turn) warnCallAsText(ctx context.Context, name string) error {
-	if t.warnedCallAsText || t.step == t.a.opts.MaxSteps {
-		t.end.Reason, t.end.Limit = session.EndLimit, llm.CallAsText
+// askAgain tells the model what is wrong with its answer. The second time in a turn, or if the
+// next step has no tools for a call, it ends the turn with a limit and the reason.
+func (t *turn) askAgain(ctx context.Context, limit, reason, text string) error {
+	if t.told[limit] || limit == llm.CallAsText && t.step == t.a.opts.MaxSteps {
+		t.end.Reason, t.end.Limit, t.end.Error = session.EndLimit, limit, reason
 		return nil
 	}
-	warning := fmt.Sprintf("[Your last reply is the text of a call of %s. Nothing was run: a call that is written as text never is. "+
-		"Make the call in the format for tool calls. To show such a text, put it into a code fence after a sentence.]", name)
-	drafts := append(t.finalDrafts, t.draft(session.TypeMessage, "", llm.BriefMessage(llm.CallAsText, warning)))
-	t.warnedCallAsText, t.finalDrafts = true, nil
+	drafts := append(t.finalDrafts, t.draft(session.TypeMessage, "", llm.BriefMessage(limit, text)))
+	t.told[limit], t.finalDrafts = true, nil
 	return t.record(ctx, drafts...)
 }
 
@@ -282,7 +310,7 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
 	req := llm.Request{Model: t.a.opts.ModelName, Messages: t.a.conversation.messages}
 	switch {
-	case t.triedForm:
+	case t.told[OutputSchema]:
 		req.Schema, last = t.a.opts.Answer.Schema, true
 	case !last:
 		req.Tools = t.a.tools
@@ -301,7 +329,10 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		if err != nil {
 			part := assembler.Reply()
 			t.spend(part.Usage)
-			return llm.Reply{}, errors.Join(err, t.recordPartial(ctx, part.Text))
+			if part.Text != "" { // without its calls: their arguments may be cut
+				err = errors.Join(err, t.record(ctx, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: part.Text, Data: json.RawMessage(`{"partial":true}`)})))
+			}
+			return llm.Reply{}, err
 		}
 		if delta.Restart != nil {
 			r := delta.Restart
@@ -311,16 +342,20 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 			}
 			t.show(session.TypeRestart, restart)
 			clear(arriving)
-			if r.Alternative != nil && !t.fits(ctx) {
+			if b, _ := t.budget(ctx, 0); r.Alternative != nil && t.a.conversation.chars > b.limit {
 				return llm.Reply{}, errSmallerContext
 			}
 		}
 		if delta.Reasoning != "" {
 			t.show(session.TypeReasoning, session.Reasoning{Bytes: len(delta.Reasoning)})
 		}
-		t.preload(delta.Calls)
-		for _, c := range arriving.add(delta.Calls) {
-			t.show(session.TypeWriting, c)
+		for _, c := range delta.Calls {
+			if tools, can := t.a.opts.Tools.(Preloader); can && c.Name != "" {
+				tools.Preload(c.Name)
+			}
+			if shown, news := arriving.add(c, assembler.Arguments(c.Index)); news {
+				t.show(session.TypeWriting, shown)
+			}
 		}
 		if delta.Text != "" {
 			t.show(session.TypeDelta, session.Delta{Text: delta.Text})
@@ -361,30 +396,11 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	return reply, t.record(ctx, drafts...)
 }
 
-// preload prepares the tools of calls that have begun to arrive.
-func (t *turn) preload(calls []llm.CallDelta) {
-	tools, can := t.a.opts.Tools.(Preloader)
-	for _, c := range calls {
-		if can && c.Name != "" {
-			tools.Preload(c.Name)
-		}
-	}
-}
-
 // spend adds the usage of a request to the turn, and returns its cost; nil: unknown.
 func (t *turn) spend(u llm.Usage) *float64 {
-	cost := t.price().Cost(u)
+	cost := t.model().Price.Cost(u)
 	t.end.Usage, t.end.Cost = t.end.Usage.Plus(u), llm.AddCosts(t.end.Cost, cost)
 	return cost
-}
-
-// recordPartial records the text of an answer that broke off. Calls in this answer are not
-// recorded, because their arguments may be cut.
-func (t *turn) recordPartial(ctx context.Context, text string) error {
-	if text == "" {
-		return nil
-	}
-	return t.record(ctx, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: text, Data: json.RawMessage(`{"partial":true}`)}))
 }
 
 // assignID gives a call an ID that is new in the session: the log identifies calls by their
@@ -523,11 +539,6 @@ func (t *turn) setEndReason(ctx context.Context, err error) {
 // draft returns an event of this turn that is not recorded yet.
 func (t *turn) draft(typ session.Type, call string, body any) session.Draft {
 	return session.NewDraft(typ, t.n, t.step, call, body)
-}
-
-// message returns the event of a text message.
-func (t *turn) message(kind llm.Kind, text string) session.Draft {
-	return t.draft(session.TypeMessage, "", llm.Message{Kind: kind, Content: text})
 }
 
 // record appends events to the log, all or none, even if ctx has ended. The conversation gets

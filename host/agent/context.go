@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/stockade-dev/stockade/host/llm"
-	"github.com/stockade-dev/stockade/host/session"
 )
 
 // ContextReport holds the sizes of the next request, and the usage of the session so far. The
@@ -43,56 +41,19 @@ type Spent struct {
 	Cost  *float64  // US dollars, of the turns with a known cost; nil: none has one
 }
 
-// add counts the usage in an event.
-func (s *Spent) add(e session.Event) {
-	switch e.Type {
-	case session.TypeContextCompacted:
-		var c session.ContextCompacted
-		if e.Turn == 0 && json.Unmarshal(e.Body, &c) == nil { // otherwise the end of the turn counts it
-			s.Usage, s.Cost = s.Usage.Plus(c.Usage), llm.AddCosts(s.Cost, c.Cost)
-		}
-	case session.TypeStepEnded:
-		var step session.StepEnded
-		if json.Unmarshal(e.Body, &step) == nil {
-			s.Last = step.Usage
-		}
-	case session.TypeTurnEnded:
-		var end session.TurnEnded
-		if json.Unmarshal(e.Body, &end) != nil {
-			return
-		}
-		s.Turns++
-		s.Usage = s.Usage.Plus(end.Usage)
-		s.Cost = llm.AddCosts(s.Cost, end.Cost)
-	}
+func (s *Spent) add(u llm.Usage, cost *float64) {
+	s.Usage, s.Cost = s.Usage.Plus(u), llm.AddCosts(s.Cost, cost)
 }
 
 // ContextReport returns the sizes of the next request. It may be called between turns only, and
 // asks the server for the size of the model's context, if that is not known.
 func (a *Agent) ContextReport(ctx context.Context) ContextReport {
-	limit := a.opts.ContextTokens
-	if n, asked := a.contextTokens[a.opts.Model]; limit <= 0 && asked {
-		limit = n
-	} else if limit <= 0 {
-		limit = llm.ContextSizeOf(ctx, a.opts.Model, llm.Request{Model: a.opts.ModelName, Messages: a.conversation.messages})
-		a.contextTokens[a.opts.Model] = limit
-	}
+	limit := a.contextTokens(ctx, (&turn{a: a}).model(), true)
 	messages := a.conversation.messages
-	c := ContextReport{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, LeftOut: a.conversation.leftOut, Limit: cmp.Or(limit, AssumedContextTokens), Assumed: limit <= 0, Spent: a.conversation.spent}
-	if len(messages) == 0 { // the first turn begins with these messages
-		system := ""
-		if a.opts.System != nil {
-			system = a.opts.System()
-		}
-		c.System = len(system)
-		if a.opts.Briefs != nil {
-			for _, b := range a.opts.Briefs() {
-				if !strings.Contains(system, b.Text) {
-					c.System += len(b.Text)
-				}
-			}
-		}
+	if len(messages) == 0 {
+		messages = a.opening() // the first turn begins with them
 	}
+	c := ContextReport{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, LeftOut: a.conversation.leftOut, Limit: cmp.Or(limit, AssumedContextTokens), Assumed: limit <= 0, Spent: a.conversation.spent}
 	a.tools = a.opts.Tools.Definitions()
 	c.Tools = a.toolChars()
 	for _, m := range messages {
@@ -124,13 +85,4 @@ func (a *Agent) ContextReport(ctx context.Context) ContextReport {
 	}
 	c.Tokens = a.conversation.reported.tokensFor(c.System+c.Prompts+c.Answers+c.Calls+c.Results, c.Tools)
 	return c
-}
-
-// contextUse returns the context that the newest request and its answer use; nil: unknown.
-func (t *turn) contextUse() *session.ContextUse {
-	limit := t.contextTokens()
-	if limit <= 0 || t.lastUsage.Total() <= 0 {
-		return nil
-	}
-	return &session.ContextUse{Used: int64(t.lastUsage.Total()), Limit: int64(limit)}
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,31 +20,26 @@ const (
 	maxFactBytes    = 200
 )
 
-// taskPrefix begins the keys of tasks in the store of the built-in tools for tasks.
-const taskPrefix = "task_"
-
 // facts holds what the program itself knows about the work in a session, from the log. The zero
 // value is a new session.
 type facts struct {
 	tasks     map[string]string // values of the list of tasks, by key
 	taskCalls map[string]bool   // calls that have changed the list of tasks
-	files     []session.ContextFile
-	commands  []session.ContextCommand
-	running   map[string]session.ContextCommand // commands that have no result yet, by call
-	changes   map[string][]session.ContextFile  // changes of calls that have no result yet, by call
+	files     []fact            // changed files, the newest last
+	commands  []fact            // commands that the model has run, the newest last
 }
+
+// fact is a line about a file, a command or a task.
+type fact struct{ subject, line string }
 
 // add adds the facts in an event.
 func (f *facts) add(e session.Event) {
-	if f.tasks == nil {
-		f.tasks, f.taskCalls = map[string]string{}, map[string]bool{}
-		f.running, f.changes = map[string]session.ContextCommand{}, map[string][]session.ContextFile{}
-	}
-	m, _ := e.Message()
 	switch e.Type {
 	case session.TypeToolStoreChanges:
-		var body session.ToolStoreChanges
-		if json.Unmarshal(e.Body, &body) == nil && body.Owner == "builtin:tasks" {
+		if f.tasks == nil {
+			f.tasks, f.taskCalls = map[string]string{}, map[string]bool{}
+		}
+		if body := bodyOf[session.ToolStoreChanges](e); body.Owner == "builtin:tasks" {
 			f.taskCalls[e.Call] = true
 			for _, entry := range body.Set {
 				f.tasks[entry.Key] = entry.Text
@@ -52,61 +48,48 @@ func (f *facts) add(e session.Event) {
 				delete(f.tasks, key)
 			}
 		}
-	case session.TypeToolCall:
-		var call llm.CallData
-		var args struct{ Command string }
-		if json.Unmarshal(m.Data, &call) == nil && call.Function.Name == "bash" && json.Unmarshal([]byte(call.Function.Arguments), &args) == nil {
-			f.running[e.Call] = session.ContextCommand{Command: clip(args.Command, maxFactBytes), Call: e.Call}
-		}
 	case session.TypeCallChanges:
-		var body session.Changes
-		if json.Unmarshal(e.Body, &body) == nil {
-			for _, c := range body.Files[:min(len(body.Files), maxFactFiles)] {
-				f.changes[e.Call] = append(f.changes[e.Call], session.ContextFile{Path: clip(c.Path, maxFactBytes), Kind: c.Kind, Call: e.Call})
-			}
+		files := bodyOf[session.Changes](e).Files
+		for _, c := range files[:min(len(files), maxFactFiles)] {
+			path := clip(c.Path, maxFactBytes)
+			f.files = newest(f.files, fact{path, fmt.Sprintf("%s %s (call %s)", c.Kind, path, e.Call)}, maxFactFiles)
 		}
-	case session.TypeToolResult:
-		var data llm.ResultData
-		var envelope struct {
-			ExitCode *int `json:"exit_code"`
-			Result   struct {
-				ExitCode *int `json:"exit_code"`
-			} `json:"result"`
-		}
-		_ = json.Unmarshal(m.Data, &data)
-		for _, c := range f.changes[e.Call] {
-			if data.Success {
-				f.files = newest(f.files, c, maxFactFiles, func(o session.ContextFile) bool { return o.Path == c.Path })
-			}
-		}
-		if c, ok := f.running[e.Call]; ok && json.Unmarshal([]byte(data.Output), &envelope) == nil {
-			if c.ExitCode = envelope.Result.ExitCode; c.ExitCode == nil {
-				c.ExitCode = envelope.ExitCode
-			}
-			f.commands = newest(f.commands, c, maxFactCommands, func(o session.ContextCommand) bool { return o.Command == c.Command })
-		}
-		delete(f.running, e.Call)
-		delete(f.changes, e.Call)
 	}
 }
 
-// newest returns a list with a value at its end, without those that are the same, and with at
-// most limit values.
-func newest[T any](list []T, value T, limit int, same func(T) bool) []T {
-	list = append(slices.DeleteFunc(slices.Clone(list), same), value)
+// addCommand adds a command of the model that has ended.
+func (f *facts) addCommand(call llm.CallData, result llm.Message) {
+	var data llm.ResultData
+	var args struct{ Command string }
+	if call.Function.Name != "bash" || json.Unmarshal([]byte(call.Function.Arguments), &args) != nil || json.Unmarshal(result.Data, &data) != nil {
+		return
+	}
+	_, after, _ := strings.Cut(data.Output, `"exit_code":`) // cannot occur in a text, whose quotes are escaped
+	code, n := "did not end", 0
+	if _, err := fmt.Sscan(after, &n); err == nil {
+		code = fmt.Sprintf("exit code %d", n)
+	}
+	command := clip(args.Command, maxFactBytes)
+	f.commands = newest(f.commands, fact{command, fmt.Sprintf("%s: %s (call %s)", strings.ReplaceAll(command, "\n", " "), code, call.ID)}, maxFactCommands)
+}
+
+// newest returns a list with a fact in place of an earlier one about the same subject, and with at
+// most limit facts.
+func newest(list []fact, f fact, limit int) []fact {
+	list = append(slices.DeleteFunc(slices.Clone(list), func(o fact) bool { return o.subject == f.subject }), f)
 	return list[max(len(list)-limit, 0):]
 }
 
 // openTasks returns the tasks of the list that are not completed, in their order.
-func (f *facts) openTasks() (open []string) {
+func (f *facts) openTasks() (open []fact) {
 	number := func(key string) int {
-		n, _ := strconv.Atoi(strings.TrimPrefix(key, taskPrefix))
+		n, _ := strconv.Atoi(strings.TrimPrefix(key, "task_"))
 		return n
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(f.tasks), func(a, b string) int { return number(a) - number(b) }) {
 		var task struct{ Content, Status string }
-		if json.Unmarshal([]byte(f.tasks[key]), &task) == nil && task.Status != "completed" && strings.HasPrefix(key, taskPrefix) {
-			open = append(open, key+" ("+task.Status+"): "+task.Content)
+		if json.Unmarshal([]byte(f.tasks[key]), &task) == nil && task.Status != "completed" && strings.HasPrefix(key, "task_") {
+			open = append(open, fact{key, key + " (" + task.Status + "): " + task.Content})
 		}
 	}
 	return open

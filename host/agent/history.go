@@ -24,7 +24,7 @@ type Conversation struct {
 	read        int                    // number of the newest message that a model has read or written; 0: none
 	chars       int                    // total size of messages, in characters
 	leftOut     LeftOut                // parts that were left out so far
-	starts      []turnStart            // of the turns that can be taken back, in their order
+	starts      []Conversation         // the conversation as turns have found it that can be taken back, in their order
 	facts       facts                  // facts about the work so far
 	step        [2]int                 // turn and step of the newest message of a model
 	stepStart   int                    // number of the first message of that step; 0: there is none
@@ -44,8 +44,6 @@ type about struct {
 	turn   int    // turn of the message, or for a message between two turns the turn before it
 	call   string // ID of the call, if the message is a call or its result; else empty
 	chars  int    // size of the message, in characters
-	cut    cut    // the part of a result or of a person's words that is left; zero: all of it
-	noArgs bool   // the arguments of the call were left out
 }
 
 // reported is the size of a conversation as a provider has counted it.
@@ -105,17 +103,9 @@ func ReadConversation(events iter.Seq2[session.Event, error]) (Conversation, err
 // add adds an event. An event that is not stored adds no message.
 func (c *Conversation) add(e session.Event) {
 	c.turn = max(c.turn, e.Turn)
-	c.spent.add(e)
 	c.facts.add(e)
 	if e.Call != "" {
 		c.reserveID(e.Call)
-	}
-	if e.Type == session.TypeTurnStarted {
-		c.personCalls = nil
-		c.beginTurn(e.Turn)
-	}
-	if e.Type == session.TypeRewound {
-		c.rewind(e.Body)
 	}
 	m, ok := e.Message()
 	// Calls outside a turn are a person's own, and no part of the conversation. Briefs about
@@ -124,36 +114,46 @@ func (c *Conversation) add(e session.Event) {
 		c.addPersonCall(e.Call, m)
 		return
 	}
+	step := [2]int{e.Turn, e.Step}
 	switch e.Type {
+	case session.TypeTurnStarted:
+		c.personCalls = nil
+		c.endStep()
+		c.starts = append(c.starts, *c) // what it shares with it later does not change
+	case session.TypeRewound:
+		c.rewind(bodyOf[session.Rewound](e).Turn)
 	case session.TypeStepEnded:
-		if (e.Turn != c.step[0] || e.Step != c.step[1]) && c.answered { // a step without any message
+		if step != c.step && c.answered { // a step without any message
 			c.endStep()
 		}
 		c.answered, c.read = true, c.numbered
-		c.addUsage(e)
+		c.spent.Last = bodyOf[session.StepEnded](e).Usage
+		if n := c.spent.Last.Total(); n > 0 {
+			c.reported = reported{n, c.chars}
+		}
+	case session.TypeTurnEnded:
+		end := bodyOf[session.TurnEnded](e)
+		c.spent.Turns++
+		c.spent.add(end.Usage, end.Cost)
 	case session.TypeToolResult:
 		c.answered = true
 	case session.TypeContextReduced:
-		var reduced session.ContextReduced
-		if json.Unmarshal(e.Body, &reduced) == nil {
-			c.endStep()
-			c.reduce(reduced.Parts)
-		}
+		c.endStep()
+		c.reduce(bodyOf[session.ContextReduced](e).Parts)
 	case session.TypeContextCompacted:
-		var compacted session.ContextCompacted
-		if json.Unmarshal(e.Body, &compacted) == nil {
-			c.endStep()
-			c.compact(compacted)
+		compacted := bodyOf[session.ContextCompacted](e)
+		if e.Turn == 0 { // otherwise the end of the turn counts it
+			c.spent.add(compacted.Usage, compacted.Cost)
 		}
+		c.endStep()
+		c.compact(compacted)
 	}
 	if !ok {
 		return
 	}
-	if m.Kind == llm.Assistant || m.Kind == llm.ToolCall {
-		if step := [2]int{e.Turn, e.Step}; step != c.step || c.answered {
-			c.endStep()
-			c.step, c.stepStart = step, c.numbered+1
-		}
+	if (m.Kind == llm.Assistant || m.Kind == llm.ToolCall) && (step != c.step || c.answered) {
+		c.endStep()
+		c.step, c.stepStart = step, c.numbered+1
 	}
 	switch m.Kind {
 	case llm.ToolResult:
@@ -167,14 +167,8 @@ func (c *Conversation) add(e session.Event) {
 		}
 		c.results[e.Call] = m
 	case llm.Assistant:
-		if c.answered || len(c.openCalls) == 0 { // otherwise it is text between the calls of a step
-			c.endStep()
-		}
 		c.append(m, "")
 	case llm.ToolCall:
-		if c.answered {
-			c.endStep() // a new step without any text
-		}
 		var call llm.CallData
 		if json.Unmarshal(m.Data, &call) == nil {
 			call.ID = e.Call
@@ -191,31 +185,30 @@ func (c *Conversation) add(e session.Event) {
 	}
 }
 
+// bodyOf returns the body of an event; zero: it has been deleted, or is not of this type.
+func bodyOf[T any](e session.Event) (body T) {
+	if json.Unmarshal(e.Body, &body) != nil {
+		return *new(T)
+	}
+	return body
+}
+
 // append adds a message behind the others. call is the ID of its call; empty: it has none.
 func (c *Conversation) append(m llm.Message, call string) {
 	c.numbered++
-	c.messages = append(c.messages, m)
-	c.about = append(c.about, about{number: c.numbered, turn: c.turn, call: call, chars: size(m)})
-	c.chars += size(m)
+	a := about{number: c.numbered, turn: c.turn, call: call, chars: size(m)}
+	c.messages, c.about, c.chars = append(c.messages, m), append(c.about, a), c.chars+a.chars
 }
 
-// addUsage notes the tokens that a provider has reported for the conversation up to now.
-func (c *Conversation) addUsage(e session.Event) {
-	var step session.StepEnded
-	if json.Unmarshal(e.Body, &step) == nil && step.Usage.Total() > 0 {
-		c.reported = reported{step.Usage.Total(), c.chars}
-	}
-}
-
-// hasBrief reports whether the model has the text of b: as the newest brief under its name,
+// hasBrief reports whether messages have the text of b: as the newest brief under its name,
 // or, if there is no brief under the name, as a part of the system prompt.
-func (c *Conversation) hasBrief(b Brief) bool {
-	for _, m := range slices.Backward(c.messages) {
+func hasBrief(messages []llm.Message, b Brief) bool {
+	for _, m := range slices.Backward(messages) {
 		if name, ok := m.Brief(); ok && name == b.Name {
 			return m.Content == b.Text
 		}
 	}
-	return slices.ContainsFunc(c.messages, func(m llm.Message) bool { return m.Kind == llm.System && strings.Contains(m.Content, b.Text) })
+	return slices.ContainsFunc(messages, func(m llm.Message) bool { return m.Kind == llm.System && strings.Contains(m.Content, b.Text) })
 }
 
 // endStep ends a step: it appends the results of its calls in the order of the calls. A
@@ -227,6 +220,7 @@ func (c *Conversation) endStep() {
 			m = llm.ResultMessage(call.ID, call.Function.Name, interruptedResult(call.Function.Name))
 		}
 		c.append(m, call.ID)
+		c.facts.addCommand(call, m)
 	}
 	c.openCalls, c.results, c.answered = nil, nil, false
 }

@@ -17,28 +17,17 @@ func (e *limitError) Error() string { return e.key + " is reached" }
 func (t *turn) checkLimits() error {
 	o, spent := t.a.opts, t.a.conversation.spent
 	cost := llm.AddCosts(spent.Cost, t.end.Cost)
-	for _, limit := range []struct {
-		key     string
-		reached bool
-	}{
-		{"turn_calls", t.end.Calls >= o.MaxCalls},
-		{"turn_tokens", t.end.Usage.Total() >= o.MaxTokens},
-		{"session_tokens", spent.Usage.Total()+t.end.Usage.Total() >= o.SessionTokens},
-		{"max_cost", o.MaxCost > 0 && (t.price() == nil || cost != nil && *cost >= o.MaxCost)},
-	} {
-		if limit.reached {
-			return &limitError{limit.key}
-		}
+	switch {
+	case t.end.Calls >= o.MaxCalls:
+		return &limitError{"turn_calls"}
+	case t.end.Usage.Total() >= o.MaxTokens:
+		return &limitError{"turn_tokens"}
+	case spent.Usage.Total()+t.end.Usage.Total() >= o.SessionTokens:
+		return &limitError{"session_tokens"}
+	case o.MaxCost > 0 && (t.model().Price == nil || cost != nil && *cost >= o.MaxCost):
+		return &limitError{"max_cost"}
 	}
 	return nil
-}
-
-// price returns the price of the model that is asked next; nil: it is not known.
-func (t *turn) price() *llm.Price {
-	if t.fallback != nil {
-		return t.fallback.Price
-	}
-	return t.a.opts.Price
 }
 
 // fuelIsSpent reports whether a call has failed because the calls of the session have no fuel left.

@@ -94,11 +94,14 @@ func TestOpenTasksStay(t *testing.T) {
 	if p.plan(budget{100, 100}, 1e6); slices.Contains(p.cuts(), "c1") || !slices.Contains(p.cuts(), "c2") {
 		t.Errorf("cut were %v", p.cuts())
 	}
-	text := summaryText(session.ContextCompacted{Tasks: c.facts.openTasks()}, 100_000)
+	text := summaryText(&c.facts, "", 100_000)
 	if _, list, _ := strings.Cut(text, "Open tasks, from the program:\n"); !strings.HasPrefix(list, "> task_2 (pending): "+long+"\n> task_10 (in_progress): last\n") || strings.Contains(text, "gone") {
 		t.Errorf("the summary has %s", text)
 	}
-	if text := summaryText(session.ContextCompacted{Tasks: slices.Repeat(c.facts.openTasks(), 100)}, 20_000); strings.Count(text, "task_") < 40 || len(text) > 8000 {
+	for i := range 200 {
+		c.facts.tasks[fmt.Sprint("task_", i)] = `{"content":"` + long + `"}`
+	}
+	if text := summaryText(&c.facts, "", 20_000); strings.Count(text, "task_") < 40 || len(text) > 8000 {
 		t.Errorf("of 200 tasks the summary names %d, in %d bytes", strings.Count(text, "task_"), len(text))
 	}
 }
@@ -131,8 +134,8 @@ func TestReductionsOfAnyLog(t *testing.T) {
 		for range rnd.IntN(8) {
 			var r session.ContextReduction
 			r.Part = parts[rnd.IntN(len(parts))]
-			r.Call = []string{"", "c1", "c2", "ghost"}[rnd.IntN(4)]
-			for _, n := range []*int{&r.Message, &r.Head, &r.Tail, &r.Images} {
+			r.Message = rnd.IntN(len(c.messages)+3) - 1
+			for _, n := range []*int{&r.Head, &r.Tail, &r.Images} {
 				*n = []int{-1 << 62, -1, 0, 1, 7, 250, 1 << 62}[rnd.IntN(7)]
 			}
 			c.reduce([]session.ContextReduction{r})
@@ -147,12 +150,17 @@ func TestReductionsOfAnyLog(t *testing.T) {
 
 // A text is cut between characters, and again from what is left.
 func TestShorten(t *testing.T) {
-	text, c := shorten("ääääääääää", cut{}, session.ContextReduction{Head: 5, Tail: 3}, "a")
-	if want := "ää\n[... 14 of 20 bytes left out; file_read with artifact \"a\" reads them ...]\nä"; text != want || c != (cut{20, 4, 2}) {
-		t.Errorf("got %q, %+v", text, c)
+	const whole, note = "ääääääääää", "\n[... bytes left out; file_read with artifact \"a\" reads them ...]\n"
+	text := whole
+	for _, c := range []struct {
+		head, tail int
+		want       string
+	}{{18, 2, whole}, {5, 3, "ää" + note + "ä"}, {2, 2, "ä" + note + "ä"}, {1 << 62, 1 << 62, "ä" + note + "ä"}, {0, -1, strings.TrimSpace(note)}} {
+		if text = shorten(text, session.ContextReduction{Head: c.head, Tail: c.tail}, "a"); text != c.want {
+			t.Errorf("%d and %d: got %q", c.head, c.tail, text)
+		}
 	}
-	text, c = shorten(text, c, session.ContextReduction{Head: 2, Tail: 9}, "a")
-	if want := "ä\n[... 16 of 20 bytes left out; file_read with artifact \"a\" reads them ...]\nä"; text != want || c != (cut{20, 2, 2}) {
-		t.Errorf("again %q, %+v", text, c)
+	if got := shorten("\x80\x80\x80", session.ContextReduction{Head: 1, Tail: 1}, "a"); got != strings.TrimSpace(note) {
+		t.Errorf("of what is no text there is %q", got)
 	}
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,57 +10,39 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// turnStart is the conversation as a turn found it.
-type turnStart struct {
-	turn   int
-	before Conversation
-}
-
-// Rewind takes the conversation back to before a turn: the next request begins as that turn
+// Rewind takes the conversation back to before the turn with a number: the next request begins as that turn
 // found it. The log keeps everything, and gets an event. changed are the files that later turns
 // have changed and that stay so; the model is told, because it does not know any more. No turn
 // may be running.
-func (a *Agent) Rewind(ctx context.Context, turn int, changed []string) error {
-	if !slices.ContainsFunc(a.conversation.starts, func(s turnStart) bool { return s.turn == turn }) {
-		return fmt.Errorf("the conversation has no turn %d", turn)
+func (a *Agent) Rewind(ctx context.Context, number int, changed []string) error {
+	if !slices.ContainsFunc(a.conversation.starts, func(s Conversation) bool { return s.turn == number }) {
+		return fmt.Errorf("the conversation has no turn %d", number)
 	}
-	drafts := []session.Draft{session.NewDraft(session.TypeRewound, 0, 0, "", session.Rewound{Turn: turn})}
+	t := &turn{a: a}
+	drafts := []session.Draft{t.draft(session.TypeRewound, "", session.Rewound{Turn: number})}
 	if more := len(changed) - maxNamedFiles; more > 0 {
 		changed = append(slices.Clone(changed[:maxNamedFiles]), fmt.Sprintf("and %d more", more))
 	}
 	if len(changed) > 0 {
 		text := "[The person has taken the conversation back to here. Files that were changed since are as they are now; read them again before you rely on them:\n" + strings.Join(changed, "\n") + "]"
-		drafts = append(drafts, session.NewDraft(session.TypeMessage, 0, 0, "", llm.BriefMessage("rewind", text)))
+		drafts = append(drafts, t.draft(session.TypeMessage, "", llm.BriefMessage("rewind", text)))
 	}
-	if _, err := a.opts.Log.Append(context.WithoutCancel(ctx), drafts...); err != nil {
-		return fmt.Errorf("record %s: %w", session.TypeRewound, err)
-	}
-	return nil
+	return t.record(ctx, drafts...)
 }
 
 // maxNamedFiles limits the files that the model is told of; the others are counted.
 const maxNamedFiles = 20
 
-// beginTurn remembers the conversation before a turn. What it shares with it later does not change.
-func (c *Conversation) beginTurn(turn int) {
+// rewind makes the conversation what it was before a turn. What the session has spent and done
+// stays.
+func (c *Conversation) rewind(turn int) {
 	c.endStep()
-	c.starts = append(c.starts, turnStart{turn, *c})
-}
-
-// rewind makes the conversation what it was before a turn, as an event says. What the session has
-// spent and done stays.
-func (c *Conversation) rewind(body json.RawMessage) {
-	var r session.Rewound
-	if json.Unmarshal(body, &r) != nil || r.Turn < 1 {
-		return
-	}
-	c.endStep()
-	n := slices.IndexFunc(c.starts, func(s turnStart) bool { return s.turn >= r.Turn })
-	if n < 0 {
+	n := slices.IndexFunc(c.starts, func(s Conversation) bool { return s.turn >= turn })
+	if n < 0 || turn < 1 {
 		return
 	}
 	now := *c
-	*c = c.starts[n].before
+	*c = c.starts[n]
 	c.messages, c.about = slices.Clip(c.messages), slices.Clip(c.about)
 	c.turn, c.ids, c.spent, c.facts, c.personCalls = now.turn, now.ids, now.spent, now.facts, now.personCalls
 }

@@ -11,13 +11,10 @@ import (
 )
 
 const (
-	// AssumedContextTokens is the size of a model's context if nobody knows it, in tokens.
-	AssumedContextTokens = 128_000
-	// smallTokens is the size of a request below which no server is asked for the size of its
-	// context, in tokens.
-	smallTokens = 16_000
-	// maxAnswerTokens is the largest part of a context that stays free for an answer, in tokens.
-	maxAnswerTokens = 16_384
+	AssumedContextTokens = 128_000 // size of a model's context if nobody knows it, in tokens
+
+	smallTokens     = 16_000 // tokens of a request below which no server is asked for the size of its context
+	maxAnswerTokens = 16_384 // largest part of a context that stays free for an answer, in tokens
 
 	// Characters of a conversation per token. The first counts before a provider has reported a
 	// number of tokens, and the others bound the number that follows from a report.
@@ -43,16 +40,14 @@ func (r reported) tokensFor(chars, tools int) int {
 
 // ratio returns a size that is known, and the characters per token of everything beside it.
 func (r reported) ratio(tools int) (known reported, charsPerToken float64) {
-	whole := r.chars + tools
-	switch {
-	case r.tokens <= 0:
+	if r.tokens <= 0 {
 		return reported{0, -tools}, usualCharsPerToken
-	case whole < r.tokens*minReportedCharsPerToken:
-		return reported{0, -tools}, minCharsPerToken
-	case whole > r.tokens*maxReportedCharsPerToken:
-		return reported{0, -tools}, maxCharsPerToken
 	}
-	return r, min(max(float64(whole)/float64(r.tokens), minCharsPerToken), maxCharsPerToken)
+	ratio := float64(r.chars+tools) / float64(r.tokens)
+	if ratio < minReportedCharsPerToken || ratio > maxReportedCharsPerToken {
+		r = reported{0, -tools}
+	}
+	return r, min(max(ratio, minCharsPerToken), maxCharsPerToken)
 }
 
 // toolChars returns the size of the definitions of the tools, in characters.
@@ -63,18 +58,34 @@ func (a *Agent) toolChars() (n int) {
 	return n
 }
 
-// budget returns the limits for the conversation in the next request. A tenth of the model's
-// context is a reserve, because tokens are estimated.
-func (a *Agent) budget(contextTokens int) (b budget, key string) {
-	contextTokens = cmp.Or(contextTokens, AssumedContextTokens)
-	if n := a.refusedTokens; n > 0 {
-		contextTokens = min(contextTokens, n)
+// model returns the model that is asked next.
+func (t *turn) model() llm.Alternative {
+	if t.fallback != nil {
+		return *t.fallback
 	}
-	tools := a.toolChars()
-	usable := contextTokens - contextTokens/10
-	answer := min(contextTokens/8, maxAnswerTokens)
-	r := a.conversation.reported
-	b, key = budget{r.charsFor(usable-answer, tools), r.charsFor(usable, tools)}, "context_tokens"
+	o := t.a.opts
+	return llm.Alternative{Provider: o.Provider, Name: o.ModelName, Model: o.Model, ContextTokens: o.ContextTokens, Price: o.Price}
+}
+
+// contextTokens returns the size of the context of a model, in tokens; 0: it is not known. If ask
+// is set, the server is asked for it, once for each model.
+func (a *Agent) contextTokens(ctx context.Context, m llm.Alternative, ask bool) int {
+	if _, asked := a.askedTokens[m.Model]; ask && !asked && m.ContextTokens <= 0 {
+		a.askedTokens[m.Model] = llm.ContextSizeOf(ctx, m.Model, llm.Request{Model: m.Name, Messages: a.conversation.messages})
+	}
+	return cmp.Or(m.ContextTokens, a.askedTokens[m.Model])
+}
+
+// budget returns the limits for the conversation in the next request, and the key of the limit in
+// agent.toml. A tenth of the model's context is a reserve, because tokens are estimated. prompt is
+// the size of a message that is not in the conversation yet, in characters.
+func (t *turn) budget(ctx context.Context, prompt int) (b budget, key string) {
+	a, c, tools := t.a, &t.a.conversation, t.a.toolChars()
+	tokens := cmp.Or(a.contextTokens(ctx, t.model(), c.reported.tokensFor(c.chars+prompt, tools) >= smallTokens), AssumedContextTokens)
+	tokens = min(tokens, cmp.Or(a.refusedTokens, tokens))
+	usable := tokens - tokens/10
+	answer := min(tokens/8, maxAnswerTokens)
+	b, key = budget{c.reported.charsFor(usable-answer, tools), c.reported.charsFor(usable, tools)}, "context_tokens"
 	if n := a.opts.HistoryChars; n > 0 && n < b.limit {
 		b, key = budget{min(b.target, n), n}, "history_char_budget"
 	}
@@ -87,98 +98,50 @@ func (a *Agent) budget(contextTokens int) (b budget, key string) {
 // request would be too large all the same.
 func (t *turn) makeRoom(ctx context.Context, tooLong bool) error {
 	c := &t.a.conversation
-	t.findContextTokens(ctx, 0)
-	b, key := t.a.budget(t.contextTokens())
-	resultChars := t.a.opts.ResultTokens * usualCharsPerToken
-	p := c.planner()
-	enough := p.plan(b, resultChars)
-	if _, chars := c.compaction(); chars > minReplacedChars && (tooLong || !enough && p.crowded(b) && chars > b.target/8) {
-		if err := t.compact(ctx, b, ""); err != nil {
-			return err
+	for compacted := false; ; compacted = true {
+		b, key := t.budget(ctx, 0)
+		p := c.planner()
+		enough := p.plan(b, t.a.opts.ResultTokens*usualCharsPerToken)
+		_, rest := p.fresh(b)
+		crowded := rest < b.target/4 // the results that no model has read would get less than a quarter
+		if _, _, chars := c.compaction(); !compacted && chars > minReplacedChars && (tooLong || !enough && crowded && chars > b.target/8) {
+			if err := t.compact(ctx, b, ""); err != nil {
+				return err
+			}
+			continue
 		}
-		b, key = t.a.budget(t.contextTokens())
-		p = c.planner()
-		p.plan(b, resultChars)
-	}
-	p.share(b)
-	if len(p.parts) > 0 {
-		if err := t.record(ctx, t.draft(session.TypeContextReduced, "", session.ContextReduced{Chars: c.chars - p.chars, Parts: p.parts})); err != nil {
-			return err
+		p.share(b)
+		if len(p.parts) > 0 {
+			if err := t.record(ctx, t.draft(session.TypeContextReduced, "", session.ContextReduced{Chars: c.chars - p.chars, Parts: p.parts})); err != nil {
+				return err
+			}
 		}
+		if c.chars > b.limit {
+			return &limitError{key}
+		}
+		return nil
 	}
-	if c.chars > b.limit {
-		return &limitError{key}
-	}
-	return nil
 }
 
 // errSmallerContext ends a request before a model is asked that stands in for another, and whose
 // context is too small for the request.
 var errSmallerContext = errors.New("the request is too large for the next model")
 
-// fits reports whether the conversation is within the budget of the model that is asked next.
-func (t *turn) fits(ctx context.Context) bool {
-	t.findContextTokens(ctx, 0)
-	b, _ := t.a.budget(t.contextTokens())
-	return t.a.conversation.chars <= b.limit
-}
-
-// crowded reports whether the messages that stay leave the results that no model has read yet
-// less than a quarter of the target.
-func (p *planner) crowded(b budget) bool {
-	rest, unread := b.target-b.target/8-p.chars, false
-	for i := range p.messages {
-		if p.unread(i) {
-			rest, unread = rest+p.about[i].chars, true
+// checkPrompt returns a *limitError if the first messages of a turn are too large for a request,
+// even if the request leaves out everything that can be left out.
+func (t *turn) checkPrompt(ctx context.Context, first []llm.Message) error {
+	chars, c := 0, &t.a.conversation
+	for _, m := range first {
+		chars += size(m)
+	}
+	b, key := t.budget(ctx, chars)
+	for i, replaced := range c.replaced(c.numbered) {
+		if !replaced && !isPrompt(c.messages[i]) {
+			chars += c.about[i].chars
 		}
 	}
-	return !unread && rest < 0 || rest < b.target/4
-}
-
-// contextTokens returns the size of the context of the model that is asked next, in tokens; 0: it
-// is not known.
-func (t *turn) contextTokens() int {
-	if t.fallback != nil {
-		return cmp.Or(t.fallback.ContextTokens, t.a.contextTokens[t.fallback.Model])
-	}
-	return cmp.Or(t.a.opts.ContextTokens, t.a.contextTokens[t.a.opts.Model])
-}
-
-// findContextTokens asks the server for the size of the model's context, once for each model, as
-// soon as a request has smallTokens. prompt is the size of a message that is not in the
-// conversation yet, in characters.
-func (t *turn) findContextTokens(ctx context.Context, prompt int) {
-	model, name := t.a.opts.Model, t.a.opts.ModelName
-	if t.fallback != nil {
-		model, name = t.fallback.Model, t.fallback.Name
-	}
-	c := &t.a.conversation
-	if _, asked := t.a.contextTokens[model]; asked || t.contextTokens() > 0 || c.reported.tokensFor(c.chars+prompt, t.a.toolChars()) < smallTokens {
-		return
-	}
-	t.a.contextTokens[model] = llm.ContextSizeOf(ctx, model, llm.Request{Model: name, Messages: c.messages})
-}
-
-// checkPrompt returns a *limitError if the message of a prompt is too large for a request, even
-// if the request leaves out everything that can be left out.
-func (t *turn) checkPrompt(ctx context.Context, prompt llm.Message, others int) error {
-	t.findContextTokens(ctx, size(prompt)+others)
-	b, key := t.a.budget(t.contextTokens())
-	for _, m := range t.a.conversation.messages {
-		if m.Kind == llm.System {
-			others += size(m)
-		}
-	}
-	if size(prompt)+others > b.limit {
+	if chars > b.limit {
 		return &limitError{key}
 	}
 	return nil
-}
-
-// noteRefusal notes that the provider has refused the request as too long: the context is
-// smaller than it was believed to be.
-func (t *turn) noteRefusal() {
-	a := t.a
-	tokens := a.conversation.reported.tokensFor(a.conversation.chars, a.toolChars())
-	a.refusedTokens = min(cmp.Or(a.refusedTokens, tokens), tokens) * 9 / 10
 }

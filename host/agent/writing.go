@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"sync"
@@ -21,41 +22,31 @@ var subject = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`"(?:path|command|url|pattern)"\s*:\s*("(?:[^"\\]|\\.)*")`)
 })
 
-// writing holds the calls of a reply that is arriving, by their index. The zero value is an empty
-// reply.
-type writing map[int]*writingCall
+// writing holds what is shown of the calls of a reply that is arriving, by their index. It is empty
+// at first.
+type writing map[int]session.CallWriting
 
-type writingCall struct {
-	shown session.CallWriting // state that is shown
-	bytes int                 // bytes of arguments so far
-	head  string              // beginning of the arguments; empty once the subject is known
-}
-
-// add takes the pieces of calls, and returns the calls to show again.
-func (w writing) add(pieces []llm.CallDelta) (out []session.CallWriting) {
-	for _, d := range pieces {
-		c := w[d.Index]
-		if c == nil {
-			if len(w) >= maxWritingCalls {
-				continue
-			}
-			c = &writingCall{shown: session.CallWriting{Number: len(w) + 1}}
-			w[d.Index] = c
-		}
-		now := c.shown
-		now.Tool += d.Name
-		c.bytes += len(d.Arguments)
-		if now.Subject == "" && len(c.head) < maxSubjectBytes {
-			c.head += d.Arguments[:min(len(d.Arguments), maxSubjectBytes-len(c.head))]
-			if m := subject().FindStringSubmatch(c.head); m != nil && json.Unmarshal([]byte(m[1]), &now.Subject) == nil {
-				c.head = ""
-			}
-		}
-		if now != c.shown || c.bytes-c.shown.Bytes >= writingStep {
-			now.Bytes = c.bytes
-			c.shown = now
-			out = append(out, now)
+// add takes a piece of a call, with the arguments of the call so far. It reports whether the call
+// is shown again, and as what.
+func (w writing) add(piece llm.CallDelta, arguments []byte) (now session.CallWriting, news bool) {
+	shown, known := w[piece.Index]
+	if !known && len(w) >= maxWritingCalls {
+		return now, false
+	}
+	if !known {
+		shown = session.CallWriting{Number: len(w) + 1}
+	}
+	now = shown
+	now.Tool = cmp.Or(now.Tool, piece.Name) // some servers repeat it
+	if now.Subject == "" && len(arguments)-len(piece.Arguments) < maxSubjectBytes {
+		if m := subject().FindSubmatch(arguments[:min(len(arguments), maxSubjectBytes)]); m != nil {
+			_ = json.Unmarshal(m[1], &now.Subject) // it stays empty
 		}
 	}
-	return out
+	if news = now != shown || len(arguments)-shown.Bytes >= writingStep; news {
+		now.Bytes = len(arguments)
+		shown = now
+	}
+	w[piece.Index] = shown
+	return now, news
 }

@@ -34,8 +34,14 @@ func TestACallIsShownWhileItArrives(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := writing{}
 			var got []session.CallWriting
+			var reply llm.Assembler
 			for _, p := range test.pieces {
-				got = append(got, w.add([]llm.CallDelta{p})...)
+				if err := reply.Add(llm.Delta{Calls: []llm.CallDelta{p}}); err != nil {
+					t.Fatal(err)
+				}
+				if shown, news := w.add(p, reply.Arguments(p.Index)); news {
+					got = append(got, shown)
+				}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -44,13 +50,9 @@ func TestACallIsShownWhileItArrives(t *testing.T) {
 	}
 	w := writing{}
 	for i := range 10_000 {
-		w.add([]llm.CallDelta{{Index: i, Name: fmt.Sprint(i), Arguments: long}})
+		w.add(llm.CallDelta{Index: i, Name: fmt.Sprint(i), Arguments: long}, []byte(long))
 	}
-	kept := 0
-	for _, c := range w {
-		kept += len(c.head)
-	}
-	if len(w) != maxWritingCalls || kept > maxWritingCalls*maxSubjectBytes {
-		t.Errorf("%d calls with %d bytes are kept", len(w), kept)
+	if len(w) != maxWritingCalls {
+		t.Errorf("%d calls are kept", len(w))
 	}
 }

@@ -251,6 +251,15 @@ func (a *Assembler) addCall(d CallDelta) error {
 	return nil
 }
 
+// Arguments returns the arguments so far of the call with a [CallDelta.Index]; nil: there are none,
+// or they are dropped.
+func (a *Assembler) Arguments(index int) []byte {
+	if c := a.byIndex[index]; c != nil {
+		return c.args
+	}
+	return nil
+}
+
 func (a *Assembler) tooMuch(format string, args ...any) error {
 	a.err = &ProviderError{Provider: cmp.Or(a.Provider, "model"), Code: "reply_too_large", Message: "it sent " + fmt.Sprintf(format, args...)}
 	return a.err

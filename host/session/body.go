@@ -216,50 +216,32 @@ const (
 	PartImages    ContextPart = "images"
 )
 
-// ContextReduction is a part of one message that requests leave out. A message with a call is
-// found by the ID of the call.
+// ContextReduction is a part of one message that requests leave out.
 type ContextReduction struct {
 	Part    ContextPart `json:"part"`
-	Call    string      `json:"call,omitempty"`    // ID of the call; empty: the message belongs to none
-	Message int         `json:"message,omitempty"` // number of the message in the session, from 1, if Call is empty
-	Images  int         `json:"images,omitempty"`  // number of images that are left out, from the first on
-	Head    int         `json:"head,omitempty"`    // bytes that stay at the beginning of the text
-	Tail    int         `json:"tail,omitempty"`    // bytes that stay at the end of the text
+	Call    string      `json:"call,omitempty"`   // ID of the call of the message; empty: it has none
+	Images  int         `json:"images,omitempty"` // number of images that are left out, from the first on
+	Head    int         `json:"head,omitempty"`   // bytes that stay at the beginning of the text
+	Tail    int         `json:"tail,omitempty"`   // bytes that stay at the end of the text
+	Message int         `json:"message"`          // number of the message in the session, from 1
 }
 
 // ContextCompacted is the body of context.compacted: a summary that later requests have in place
 // of earlier messages.
 type ContextCompacted struct {
-	Through  int              `json:"through"`           // number of the newest message that it replaces, from 1
-	Messages int              `json:"messages"`          // number of messages that it replaces
-	Chars    int              `json:"chars"`             // characters by which the conversation is shorter
-	Focus    string           `json:"focus,omitempty"`   // what matters to the person, in their words; empty: not said
-	Summary  string           `json:"summary,omitempty"` // text of the model; empty: there is none
-	Error    string           `json:"error,omitempty"`   // why there is no summary of a model; empty: there is one, or none was asked for
-	Tasks    []string         `json:"tasks,omitempty"`   // the open tasks of the session
-	Files    []ContextFile    `json:"files,omitempty"`   // files that calls have changed, the newest last
-	Commands []ContextCommand `json:"commands,omitempty"`
-	Message  llm.Message      `json:"message"` // message that requests have in place of the others
+	Through  int         `json:"through"`           // number of the newest message that it replaces, from 1
+	Messages int         `json:"messages"`          // number of messages that it replaces beside an earlier summary
+	Chars    int         `json:"chars"`             // characters by which the conversation is shorter
+	Focus    string      `json:"focus,omitempty"`   // what matters to the person, in their words; empty: not said
+	Summary  string      `json:"summary,omitempty"` // text of the model; empty: there is none
+	Error    string      `json:"error,omitempty"`   // why there is no summary of a model; empty: there is one, or none was asked for
+	Message  llm.Message `json:"message"`           // message that requests have in place of the others
 
 	Provider   string    `json:"provider,omitempty"` // provider of the model that was asked; empty: none was
 	Model      string    `json:"model,omitempty"`
 	Usage      llm.Usage `json:"usage"`
 	Cost       *float64  `json:"cost,omitempty"` // US dollars; nil: not known
 	DurationMS int64     `json:"duration_ms"`
-}
-
-// ContextFile is a file that a call has changed.
-type ContextFile struct {
-	Path string          `json:"path"`
-	Kind tool.ChangeKind `json:"kind"`
-	Call string          `json:"call"`
-}
-
-// ContextCommand is a command that was run.
-type ContextCommand struct {
-	Command  string `json:"command"`             // its beginning
-	ExitCode *int   `json:"exit_code,omitempty"` // exit code of its newest run; nil: it did not end
-	Call     string `json:"call"`                // newest call with this command
 }
 
 // EndReason is the reason why a turn ended.

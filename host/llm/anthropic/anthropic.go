@@ -17,7 +17,6 @@ package anthropic
 import (
 	"context"
 	"iter"
-	"net/http"
 	"sync"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -26,7 +25,9 @@ import (
 )
 
 // Defaults holds the default options: Anthropic's own server.
-var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "ANTHROPIC_API_KEY", StripSuffixes: []string{"/messages", "/v1"}}
+var Defaults = provider.Options{Name: "anthropic", BaseURL: "https://api.anthropic.com", KeySource: "ANTHROPIC_API_KEY", StripSuffixes: []string{"/messages", "/v1"}, ModelPages: []provider.ModelPage{
+	{Path: "/v1/models?limit=1000", List: "data", Name: "id", Fields: []string{"max_input_tokens"}}, // the newest are the first
+}}
 
 // apiVersion is the version of the API for which the library's types are made.
 const apiVersion = "2023-06-01"
@@ -47,7 +48,9 @@ type Model struct {
 // each Stream returns an error. The base URL may end in /v1 or not.
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
-	return &Model{Client: provider.Client{Options: opts, BaseURLHint: "/v1/messages is added to it", RefineError: refineError, RateLimitWait: rateLimitWait}}
+	header := opts.KeyHeader("X-Api-Key", "")
+	header.Set("Anthropic-Version", apiVersion)
+	return &Model{Client: provider.Client{Options: opts, Header: header, BaseURLHint: "/v1/messages is added to it", RefineError: refineError, RateLimitWait: rateLimitWait}}
 }
 
 // Stream implements [llm.Model].
@@ -62,24 +65,4 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		}
 		return m.decode(x, settings.model, yield)
 	})
-}
-
-func (m *Model) header() http.Header {
-	header := m.KeyHeader("X-Api-Key", "")
-	header.Set("Anthropic-Version", apiVersion)
-	return header
-}
-
-// Models returns the names of the server's models, as the server writes them, the newest first,
-// at most 1,000; others are left out. Nil: the server has no such list, which is not an error.
-// It is the cheapest request that shows whether the server runs and accepts the key. Nothing of
-// a conversation is sent.
-func (m *Model) Models(ctx context.Context) ([]string, error) {
-	return m.List(ctx, "/v1/models?limit=1000", m.header(), "data", "id")
-}
-
-// ContextSize implements [llm.ContextSizer].
-func (m *Model) ContextSize(ctx context.Context, req llm.Request) int {
-	return m.FindContextSize(ctx, m.ModelOf(req), m.header(),
-		provider.ContextPage{Path: "/v1/models?limit=1000", List: "data", Name: "id", Fields: []string{"max_input_tokens"}})
 }

@@ -228,7 +228,7 @@ func (m *Model) send(x *provider.Exchange, s settings, p plan, entries []*llm.En
 	if err != nil {
 		return err
 	}
-	return x.Post("/v1/messages", m.header(), list.SpliceInto(template, placeholderMessage()))
+	return x.Post("/v1/messages", list.SpliceInto(template, placeholderMessage()))
 }
 
 // templateFor returns the body of a request with the settings. Mostly it is that of the preceding

@@ -86,8 +86,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := len(s.requests)
 	s.mu.Unlock()
 	a := s.script.Respond(r.Context(), &offline.Request{Body: body})
-	for name, values := range a.Fault.Headers {
-		w.Header()[name] = values
+	for name, value := range a.Fault.Headers {
+		w.Header().Set(name, value)
 	}
 	status := cmp.Or(a.Fault.Status, http.StatusOK)
 	switch {
@@ -168,12 +168,10 @@ func events(data ...string) string {
 func (s *server) answer(req *request, a offline.Answer, n int) string {
 	input, output, cached, details := 1, 1, 0, ""
 	if a.Usage != nil {
-		input, output = a.Usage.PromptTokens, a.Usage.CompletionTokens
-		if d := a.Usage.PromptTokensDetails; d != nil {
-			cached = d.CachedTokens
-		}
-		if d := a.Usage.CompletionTokensDetails; d != nil {
-			details = fmt.Sprintf(`,"output_tokens_details":{"thinking_tokens":%d}`, d.ReasoningTokens)
+		input, output = a.Usage.InputTokens, a.Usage.OutputTokens
+		cached = a.Usage.CachedTokens
+		if n := a.Usage.ReasoningTokens; n > 0 {
+			details = fmt.Sprintf(`,"output_tokens_details":{"thinking_tokens":%d}`, n)
 		}
 	}
 	out := []string{fmt.Sprintf(`{"type":"message_start","message":{"id":"msg_%d","type":"message","role":"assistant","model":%q,"content":[],"stop_reason":null,"stop_sequence":null,`+

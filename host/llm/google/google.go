@@ -16,7 +16,6 @@ package google
 import (
 	"context"
 	"iter"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -28,7 +27,9 @@ import (
 const providerName = "google"
 
 // Defaults holds the default options: Google's own server.
-var Defaults = provider.Options{Name: providerName, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "GEMINI_API_KEY", StripSuffixes: []string{"/v1beta"}}
+var Defaults = provider.Options{Name: providerName, BaseURL: "https://generativelanguage.googleapis.com", KeySource: "GEMINI_API_KEY", StripSuffixes: []string{"/v1beta"}, ModelPages: []provider.ModelPage{
+	{Path: "/v1beta/models?pageSize=1000", List: "models", Name: "name", Fields: []string{"inputTokenLimit"}},
+}}
 
 // Model is a Gemini model. It is safe for concurrent use.
 type Model struct {
@@ -42,7 +43,7 @@ type Model struct {
 // each Stream returns an error.
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
-	m := &Model{Client: provider.Client{Options: opts}}
+	m := &Model{Client: provider.Client{Options: opts, Header: opts.KeyHeader("X-Goog-Api-Key", "")}} // not in the URL, which proxies and logs see
 	m.RefineError = m.refineError
 	return m
 }
@@ -56,7 +57,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		x, done := m.Begin(ctx)
 		defer done()
 		err := m.images.SendWithFallback(entries, func() error {
-			return x.Post("/v1beta/models/"+url.PathEscape(model)+":streamGenerateContent?alt=sse", m.header(), m.body(model, entries, tools, req.Schema))
+			return x.Post("/v1beta/models/"+url.PathEscape(model)+":streamGenerateContent?alt=sse", m.body(model, entries, tools, req.Schema))
 		})
 		if err != nil {
 			return x.Explain(err)
@@ -64,7 +65,3 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		return (&decoder{Client: &m.Client, model: model, names: names}).decode(x, yield)
 	})
 }
-
-// header returns a header with the key. Google also takes the key in the URL, but proxies
-// and logs see it there.
-func (m *Model) header() http.Header { return m.KeyHeader("X-Goog-Api-Key", "") }

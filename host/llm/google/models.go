@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/stockade-dev/stockade/host/llm"
-	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
 const maxListBytes = 4 << 20 // bytes of the list of models; the rest is not read
@@ -17,7 +14,7 @@ const maxListBytes = 4 << 20 // bytes of the list of models; the rest is not rea
 // which is not an error. It is the cheapest request that shows whether the server runs and accepts
 // the key. Nothing of a conversation is sent.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
-	body, err := m.Get(ctx, "/v1beta/models?pageSize=1000", m.header(), maxListBytes)
+	body, err := m.Get(ctx, "/v1beta/models?pageSize=1000", maxListBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -37,10 +34,4 @@ func (m *Model) Models(ctx context.Context) ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// ContextSize implements [llm.ContextSizer].
-func (m *Model) ContextSize(ctx context.Context, req llm.Request) int {
-	return m.FindContextSize(ctx, m.ModelOf(req), m.header(),
-		provider.ContextPage{Path: "/v1beta/models?pageSize=1000", List: "models", Name: "name", Fields: []string{"inputTokenLimit"}})
 }

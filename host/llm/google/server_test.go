@@ -85,8 +85,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.bodies = append(s.bodies, body)
 	s.mu.Unlock()
 	a := s.script.Respond(r.Context(), &offline.Request{Body: body})
-	for name, values := range a.Fault.Headers {
-		w.Header()[http.CanonicalHeaderKey(name)] = values
+	for name, value := range a.Fault.Headers {
+		w.Header().Set(name, value)
 	}
 	s.answer(w, r, path[1], a)
 }
@@ -278,14 +278,9 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, model string, a 
 	}
 	usage := &genai.GenerateContentResponseUsageMetadata{}
 	if a.Usage != nil {
-		usage.PromptTokenCount, usage.CandidatesTokenCount, usage.TotalTokenCount = int32(a.Usage.PromptTokens), int32(a.Usage.CompletionTokens), int32(a.Usage.TotalTokens)
-		if d := a.Usage.PromptTokensDetails; d != nil {
-			usage.CachedContentTokenCount = int32(d.CachedTokens)
-		}
-		if d := a.Usage.CompletionTokensDetails; d != nil {
-			usage.ThoughtsTokenCount = int32(d.ReasoningTokens)
-			usage.CandidatesTokenCount -= usage.ThoughtsTokenCount
-		}
+		usage.PromptTokenCount, usage.CandidatesTokenCount, usage.TotalTokenCount = int32(a.Usage.InputTokens), int32(a.Usage.OutputTokens), int32(a.Usage.Total())
+		usage.CachedContentTokenCount, usage.ThoughtsTokenCount = int32(a.Usage.CachedTokens), int32(a.Usage.ReasoningTokens)
+		usage.CandidatesTokenCount -= usage.ThoughtsTokenCount
 	}
 	send(usage, finish, end)
 }

@@ -3,9 +3,12 @@ package offline
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // Limits of a request. What exceeds them is not carried out, and the answer says so.
@@ -13,18 +16,6 @@ const (
 	maxPhrases     = 40
 	maxPromptBytes = 256 << 10
 )
-
-// phraseForms holds the main forms of phrases that the planner understands, for its answers.
-var phraseForms = []string{
-	"list files [in DIR]",
-	"read FILE",
-	"find TEXT [in GLOB]",
-	"find files GLOB [in DIR]",
-	"replace A with B in FILE",
-	"write TEXT to FILE",
-	"run COMMAND",
-	"call TOOL [with {JSON}]",
-}
 
 // phrase is one part of a request.
 type phrase struct {
@@ -35,37 +26,26 @@ type phrase struct {
 // action is one call of a tool.
 type action struct {
 	tool string
-	args any // a type from pathArgs to bashArgs, or JSON; structs, so that the arguments keep their order
+	path string          // file that a call of a file tool is about; empty: none, or the person has written args
+	args json.RawMessage // an object
 }
 
-type (
-	pathArgs struct {
-		Path string `json:"path"`
+// newAction returns an action with arguments, each a name and a value. They keep their order. An
+// empty path or filter is left out.
+func newAction(name string, args ...any) action {
+	a := action{tool: name}
+	var fields []string
+	for i := 0; i < len(args); i += 2 {
+		if args[i] == "path" {
+			a.path = args[i+1].(string)
+		}
+		if args[i+1] != "" || args[i] != "path" && args[i] != "file_filter" {
+			fields = append(fields, fmt.Sprintf("%q:%s", args[i], tool.Marshal(args[i+1])))
+		}
 	}
-	globArgs struct {
-		Pattern string `json:"pattern"`
-		Path    string `json:"path,omitempty"`
-	}
-	grepArgs struct {
-		Pattern      string `json:"pattern"`
-		FixedStrings bool   `json:"fixed_strings"`
-		FileFilter   string `json:"file_filter,omitempty"`
-		Path         string `json:"path,omitempty"`
-	}
-	editArgs struct {
-		Path       string `json:"path"`
-		OldString  string `json:"old_string"`
-		NewString  string `json:"new_string"`
-		ReplaceAll bool   `json:"replace_all"`
-	}
-	writeArgs struct {
-		Path    string `json:"path"`
-		Content string `json:"content"`
-	}
-	bashArgs struct {
-		Command string `json:"command"`
-	}
-)
+	a.args = json.RawMessage("{" + strings.Join(fields, ",") + "}")
+	return a
+}
 
 func (p phrase) understood() bool { return len(p.actions) > 0 }
 
@@ -98,43 +78,42 @@ var (
 // as can be, T as many as can be, and a space is any white space. W, L and T are the arguments of
 // actions, without their quotes; empty: left out.
 var forms = []struct {
+	usage   string // main form, for answers; empty: another phrase has it
 	pattern func() *regexp.Regexp
 	empty   int // number of the argument that may be an empty text, from 1; zero: none
 	actions func(args []string) []action
 }{
-	{form(`(?:list|ls|show)(?: (?:all|the|me))* files(?: in W)?`), 0, list},
-	{form(`(?:list|ls)(?: W)?`), 0, list},
-	{form(`(?:show|read|cat|open)(?: (?:me|the|contents|of|file))* W`), 0, func(args []string) []action {
-		return []action{{"file_read", pathArgs{strings.TrimPrefix(args[0], "@")}}} // chats name a file with @
+	{"list files [in DIR]", form(`(?:list|ls|show)(?: (?:all|the|me))* files(?: in W)?`), 0, list},
+	{"", form(`(?:list|ls)(?: W)?`), 0, list},
+	{"read FILE", form(`(?:show|read|cat|open)(?: (?:me|the|contents|of|file))* W`), 0, func(args []string) []action {
+		return []action{newAction("file_read", "path", strings.TrimPrefix(args[0], "@"))} // chats name a file with @
 	}},
-	{form(`(?:find|search|grep)(?: all)* files(?: named)? L(?: in W)?`), 0, func(args []string) []action {
-		return []action{{"glob", globArgs{args[0], args[1]}}}
+	{"find files GLOB [in DIR]", form(`(?:find|search|grep)(?: all)* files(?: named)? L(?: in W)?`), 0, func(args []string) []action {
+		return []action{newAction("glob", "pattern", args[0], "path", args[1])}
 	}},
-	{form(`(?:find|search|grep)(?: for)? T in(?: the)?(?: file)? W`), 0, func(args []string) []action {
-		search := grepArgs{Pattern: args[0], FixedStrings: true}
-		if where := args[1]; where == "." || where == ".." || strings.HasSuffix(where, "/") {
-			search.Path = where
-		} else {
-			search.FileFilter = where
+	{"find TEXT [in GLOB]", form(`(?:find|search|grep)(?: for)? T in(?: the)?(?: file)? W`), 0, func(args []string) []action {
+		filter, dir := args[1], ""
+		if filter == "." || filter == ".." || strings.HasSuffix(filter, "/") {
+			filter, dir = "", filter
 		}
-		return []action{{"grep", search}}
+		return []action{newAction("grep", "pattern", args[0], "fixed_strings", true, "file_filter", filter, "path", dir)}
 	}},
-	{form(`(?:find|search|grep)(?: for)? T`), 0, func(args []string) []action {
-		return []action{{"grep", grepArgs{Pattern: args[0], FixedStrings: true}}}
+	{"", form(`(?:find|search|grep)(?: for)? T`), 0, func(args []string) []action {
+		return []action{newAction("grep", "pattern", args[0], "fixed_strings", true)}
 	}},
-	{form(`(?:replace|change) L with T in(?: the)?(?: file)? W`), 2, replace},
-	{form(`(?:replace|change) L to T in(?: the)?(?: file)? W`), 2, replace},
-	{form(`(?:write|save) T to W`), 1, func(args []string) []action {
-		return []action{{"file_write", writeArgs{Path: args[1], Content: args[0]}}}
+	{"replace A with B in FILE", form(`(?:replace|change) L with T in(?: the)?(?: file)? W`), 2, replace},
+	{"", form(`(?:replace|change) L to T in(?: the)?(?: file)? W`), 2, replace},
+	{"write TEXT to FILE", form(`(?:write|save) T to W`), 1, func(args []string) []action {
+		return []action{newAction("file_write", "path", args[1], "content", args[0])}
 	}},
-	{form(`run (.+)`), 0, func(args []string) []action { return []action{{"bash", bashArgs{args[0]}}} }},
+	{"run COMMAND", form(`run (.+)`), 0, func(args []string) []action { return []action{newAction("bash", "command", args[0])} }},
 	// The call is for tools without a phrase of their own.
-	{form(`call W(?: with (\S.*))?`), 0, func(args []string) []action {
+	{"call TOOL [with {JSON}]", form(`call W(?: with (\S.*))?`), 0, func(args []string) []action {
 		input := cmp.Or(args[1], "{}")
 		if !strings.HasPrefix(input, "{") || !json.Valid([]byte(input)) {
 			return nil
 		}
-		return []action{{args[0], json.RawMessage(input)}}
+		return []action{{tool: args[0], args: json.RawMessage(input)}}
 	}},
 }
 
@@ -151,14 +130,11 @@ func form(pattern string) func() *regexp.Regexp {
 
 func list(args []string) []action {
 	dir := cmp.Or(args[0], ".")
-	return []action{
-		{"ls", pathArgs{dir}},
-		{"glob", globArgs{Pattern: "*", Path: dir}},
-	}
+	return []action{newAction("ls", "path", dir), newAction("glob", "pattern", "*", "path", dir)}
 }
 
 func replace(args []string) []action {
-	return []action{{"file_edit", editArgs{Path: args[2], OldString: args[0], NewString: args[1], ReplaceAll: true}}}
+	return []action{newAction("file_edit", "path", args[2], "old_string", args[0], "new_string", args[1], "replace_all", true)}
 }
 
 // parse splits a request into phrases, at "then", ";" and line ends outside of quotes. cut is set

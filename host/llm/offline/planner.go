@@ -24,45 +24,11 @@ import (
 type Planner struct{}
 
 // Respond implements [Responder].
-func (Planner) Respond(_ context.Context, req *Request) Answer { return plan(canonical(req.Chat)) }
-
-// canonical translates prompts, calls, results and names of tools in a request into our form.
-func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definition) {
-	var messages []llm.Message
-	for _, m := range chat.Messages {
-		content := m.Content
-		for _, part := range m.MultiContent {
-			content += part.Text
-		}
-		switch m.Role {
-		case openai.ChatMessageRoleUser:
-			if strings.HasPrefix(content, llm.ResultImagesHeading) {
-				continue // the planner sees no images
-			}
-			content, _, _ = strings.Cut(content, "\n\n"+llm.AttachmentsHeading) // attachments are files, not phrases
-			messages = append(messages, llm.Message{Kind: llm.User, Content: content})
-		case openai.ChatMessageRoleAssistant:
-			for _, c := range m.ToolCalls {
-				messages = append(messages, llm.Message{Kind: llm.ToolCall, Data: encode(llm.CallData{
-					ID: c.ID, Type: "function", Function: llm.FunctionData{Name: c.Function.Name, Arguments: c.Function.Arguments},
-				})})
-			}
-		case openai.ChatMessageRoleTool:
-			messages = append(messages, llm.Message{Kind: llm.ToolResult, Data: encode(llm.ResultData{CallID: m.ToolCallID, Output: content})})
-		}
-	}
-	var tools []tool.Definition
-	for _, t := range chat.Tools {
-		if t.Function != nil {
-			tools = append(tools, tool.Definition{Name: t.Function.Name})
-		}
-	}
-	return messages, tools
-}
+func (Planner) Respond(_ context.Context, req *Request) Answer { return plan(req.Chat) }
 
 // pastCall is a call since the last user message of a conversation, with its result.
 type pastCall struct {
-	call      llm.CallData
+	openai.FunctionCall
 	result    string
 	hasResult bool
 }
@@ -79,16 +45,11 @@ func actionsOf(phrases []phrase, offered map[string]bool) (todo []action, upTo [
 		if !ok {
 			continue
 		}
-		switch args := a.args.(type) {
-		case pathArgs:
-			seen[args.Path] = seen[args.Path] || a.tool == "file_read"
-		case writeArgs:
-			seen[args.Path] = true
-		case editArgs:
-			if !seen[args.Path] && offered["file_read"] {
-				todo = append(todo, action{"file_read", pathArgs{args.Path}})
+		if a.path != "" && strings.HasPrefix(a.tool, "file_") {
+			if a.tool == "file_edit" && !seen[a.path] && offered["file_read"] {
+				todo = append(todo, newAction("file_read", "path", a.path))
 			}
-			seen[args.Path] = true
+			seen[a.path] = true
 		}
 		todo = append(todo, a)
 		upTo[i] = len(todo)
@@ -97,27 +58,21 @@ func actionsOf(phrases []phrase, offered map[string]bool) (todo []action, upTo [
 }
 
 // plan returns the planner's answer to a conversation.
-func plan(messages []llm.Message, tools []tool.Definition) Answer {
-	start := 0 // index after the last user message
-	prompt := ""
-	for i, m := range messages {
-		if m.Kind == llm.User {
-			start, prompt = i+1, m.Content
-		}
-	}
-	calls, limit := callsSince(messages[start:])
+func plan(chat openai.ChatCompletionRequest) Answer {
+	prompt, calls, limit := lastTurn(chat.Messages)
 	phrases, cut := parse(prompt)
-
-	offered := make(map[string]bool, len(tools))
-	for _, t := range tools {
-		offered[t.Name] = true
+	offered := map[string]bool{}
+	for _, t := range chat.Tools {
+		if t.Function != nil {
+			offered[t.Function.Name] = true
+		}
 	}
 	todo, upTo := actionsOf(phrases, offered)
 	if len(calls) < len(todo) && limit == "" {
 		a := todo[len(calls)]
-		args := string(encode(a.args))
+		args := string(tool.Marshal(a.args))
 		return Answer{
-			Calls: []openai.ToolCall{{ID: callID(prompt, len(messages)), Function: openai.FunctionCall{Name: a.tool, Arguments: args}}},
+			Calls: []openai.ToolCall{{ID: callID(prompt, len(chat.Messages)), Function: openai.FunctionCall{Name: a.tool, Arguments: args}}},
 		}
 	}
 	answer := Answer{Text: report(phrases, upTo, cut, calls, limit)}
@@ -133,31 +88,34 @@ func callID(prompt string, messages int) string {
 	return fmt.Sprintf("call_%x", sha256.Sum256(fmt.Appendf(nil, "%d %s", messages, prompt)))[:5+16]
 }
 
-// callsSince returns the calls in messages, with their results. limit is the host's message if a
-// result says that the loop stops here; else it is empty.
-func callsSince(messages []llm.Message) (calls []pastCall, limit string) {
-	waiting := make(map[string]int)
+// lastTurn returns the last message of a user, and the calls since then with their results. limit
+// is the host's message if a result says that the loop stops here; else it is empty.
+func lastTurn(messages []openai.ChatCompletionMessage) (prompt string, calls []pastCall, limit string) {
+	waiting := map[string]int{} // index in calls, by the id of the call
 	for _, m := range messages {
-		switch m.Kind {
-		case llm.ToolCall:
-			var d pastCall
-			_ = json.Unmarshal(m.Data, &d.call) // an unreadable call counts, too
-			waiting[d.call.ID] = len(calls)
-			calls = append(calls, d)
-		case llm.ToolResult:
-			var data llm.ResultData
-			if json.Unmarshal(m.Data, &data) != nil {
-				continue
+		content := m.Content
+		for _, part := range m.MultiContent {
+			content += part.Text
+		}
+		switch {
+		case m.Role == openai.ChatMessageRoleUser && !strings.HasPrefix(content, llm.ResultImagesHeading): // the planner sees no images
+			prompt, _, _ = strings.Cut(content, "\n\n"+llm.AttachmentsHeading) // attachments are files, not phrases
+			calls, limit = nil, ""
+			clear(waiting)
+		case m.Role == openai.ChatMessageRoleTool:
+			if i, ok := waiting[m.ToolCallID]; ok {
+				calls[i].result, calls[i].hasResult = content, true
 			}
-			if i, ok := waiting[data.CallID]; ok {
-				calls[i].result, calls[i].hasResult = data.Output, true
-			}
-			if env := parseEnvelope(data.Output); env != nil && env.LimitReached {
+			if env := parseEnvelope(content); env != nil && env.LimitReached {
 				limit = cmp.Or(env.LimitMessage, "the limit of the loop is reached")
 			}
 		}
+		for _, c := range m.ToolCalls {
+			waiting[c.ID] = len(calls)
+			calls = append(calls, pastCall{FunctionCall: c.Function})
+		}
 	}
-	return calls, limit
+	return prompt, calls, limit
 }
 
 // report returns the text of the last answer of a turn. cut is set if the request was too long, so
@@ -172,7 +130,7 @@ func report(phrases []phrase, upTo []int, cut bool, calls []pastCall, limit stri
 		fmt.Fprintf(&out, "It made %s:\n", plural(len(calls), "call"))
 	}
 	for i, d := range calls {
-		fmt.Fprintf(&out, "\n%d. %s: %s\n", i+1, llm.CallSummary(d.call.Function.Name, d.call.Function.Arguments), describe(d))
+		fmt.Fprintf(&out, "\n%d. %s: %s\n", i+1, llm.CallSummary(d.Name, d.Arguments), describe(d))
 	}
 	if limit != "" {
 		fmt.Fprintf(&out, "\nIt stopped: %s\n", limit)
@@ -203,8 +161,10 @@ func report(phrases []phrase, upTo []int, cut bool, calls []pastCall, limit stri
 	}
 	if unclear || len(phrases) == 0 {
 		out.WriteString("\nIt understands these phrases, joined by \"then\" or on lines of their own:\n")
-		for _, usage := range phraseForms {
-			out.WriteString("    " + usage + "\n")
+		for _, f := range forms {
+			if f.usage != "" {
+				out.WriteString("    " + f.usage + "\n")
+			}
 		}
 	}
 	return out.String()
@@ -246,7 +206,7 @@ func describe(d pastCall) string {
 	case env == nil:
 		return quote(d.result)
 	case *env.Success:
-		return describeOutput(d.call.Function.Name, env.Result)
+		return describeOutput(d.Name, env.Result)
 	}
 	verb := "failed"
 	if env.Type == tool.PermissionDenied {

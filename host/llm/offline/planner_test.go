@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	wire "github.com/sashabaranov/go-openai"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/llmtest"
@@ -89,7 +90,7 @@ func TestPlannerUnderstands(t *testing.T) {
 			var got []string
 			for _, p := range phrases {
 				if a, ok := p.choose(offered); ok {
-					got = append(got, a.tool+" "+string(encode(a.args)))
+					got = append(got, a.tool+" "+string(tool.Marshal(a.args)))
 				} else {
 					got = append(got, "?"+p.text)
 				}
@@ -106,7 +107,7 @@ type direct struct{}
 
 func (direct) Stream(_ context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		a := plan(req.Messages, req.Tools)
+		a := plan(chatOf(req))
 		delta := llm.Delta{Text: a.Text, Finish: llm.FinishStop}
 		for _, c := range a.Calls {
 			delta.Finish = llm.FinishTools
@@ -114,6 +115,28 @@ func (direct) Stream(_ context.Context, req llm.Request) iter.Seq2[llm.Delta, er
 		}
 		yield(delta, nil)
 	}
+}
+
+// chatOf returns a request in the form of the chat completions API.
+func chatOf(req llm.Request) (chat wire.ChatCompletionRequest) {
+	for _, m := range req.Messages {
+		var call llm.CallData
+		var result llm.ResultData
+		switch m.Kind {
+		case llm.ToolCall:
+			_ = json.Unmarshal(m.Data, &call)
+			chat.Messages = append(chat.Messages, wire.ChatCompletionMessage{Role: "assistant", ToolCalls: []wire.ToolCall{{ID: call.ID, Function: wire.FunctionCall{Name: call.Function.Name, Arguments: call.Function.Arguments}}}})
+		case llm.ToolResult:
+			_ = json.Unmarshal(m.Data, &result)
+			chat.Messages = append(chat.Messages, wire.ChatCompletionMessage{Role: "tool", ToolCallID: result.CallID, Content: result.Output})
+		default:
+			chat.Messages = append(chat.Messages, wire.ChatCompletionMessage{Role: string(m.Kind), Content: m.Content})
+		}
+	}
+	for _, t := range req.Tools {
+		chat.Tools = append(chat.Tools, wire.Tool{Function: &wire.FunctionDefinition{Name: t.Name}})
+	}
+	return chat
 }
 
 // turn runs one turn of an agent: it asks the model, answers its calls with result, and
@@ -160,7 +183,7 @@ func results(c llm.CallData) string {
 	case "ls":
 		return output(map[string]any{"output": "a.txt\nsrc/", "count": 2})
 	case "file_read":
-		var args pathArgs
+		var args struct{ Path string }
 		if json.Unmarshal([]byte(c.Function.Arguments), &args); args.Path == "missing" {
 			return string(tool.Failed(tool.CodeNotFound, tool.NotFound, "no file %q", args.Path).Envelope())
 		}
@@ -310,7 +333,7 @@ func TestPlannerStopsAtTheLimitOfTheLoop(t *testing.T) {
 
 func TestPlannerAnswersWithoutAResult(t *testing.T) {
 	messages := []llm.Message{user("list files"), {Kind: llm.ToolCall, Data: json.RawMessage(`{"id":`)}}
-	if s := plan(messages, allTools); s.Calls != nil || !strings.Contains(s.Text, "no result came back") {
+	if s := plan(chatOf(llm.Request{Messages: messages, Tools: allTools})); s.Calls != nil || !strings.Contains(s.Text, "no result came back") {
 		t.Errorf("got %+v", s)
 	}
 }

@@ -26,22 +26,17 @@ type responsesRequest struct {
 }
 
 type responsesTool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      *bool           `json:"strict"`
+	openai.FunctionDefinition
+	Type       string          `json:"type"`
+	Parameters json.RawMessage `json:"parameters"`
 }
 
 // The items of the input that this server understands.
 type (
 	responsesMessage struct {
-		Type    string          `json:"type"`
+		openai.ResponseInputMessage
 		ID      string          `json:"id"`
-		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"` // a text, or a list of parts
-		Status  string          `json:"status"`
-		Phase   string          `json:"phase"`
 	}
 	responsesPart struct {
 		Type        string          `json:"type"`
@@ -62,11 +57,9 @@ type (
 		Status    string `json:"status"`
 	}
 	responsesOutput struct {
-		Type   string          `json:"type"`
+		openai.ResponseFunctionCallOutput
 		ID     string          `json:"id"`
-		CallID string          `json:"call_id"`
 		Output json.RawMessage `json:"output"` // a text, or a list of parts
-		Status string          `json:"status"`
 	}
 	responsesReasoning struct {
 		Type             string          `json:"type"`
@@ -272,17 +265,11 @@ func (req *Request) response(a Answer, items []object, ended bool) object {
 		return r
 	}
 	u := a.usage(req)
-	usage := object{
-		"input_tokens": u.PromptTokens, "output_tokens": u.CompletionTokens, "total_tokens": u.TotalTokens,
-		"input_tokens_details": object{"cached_tokens": 0, "cache_write_tokens": 0}, "output_tokens_details": object{"reasoning_tokens": 0},
+	r["status"], r["usage"] = "completed", object{
+		"input_tokens": u.InputTokens, "output_tokens": u.OutputTokens, "total_tokens": u.Total(),
+		"input_tokens_details":  object{"cached_tokens": u.CachedTokens, "cache_write_tokens": u.CacheWriteTokens},
+		"output_tokens_details": object{"reasoning_tokens": u.ReasoningTokens},
 	}
-	if d := u.PromptTokensDetails; d != nil {
-		usage["input_tokens_details"] = object{"cached_tokens": d.CachedTokens, "cache_write_tokens": 0}
-	}
-	if d := u.CompletionTokensDetails; d != nil {
-		usage["output_tokens_details"] = object{"reasoning_tokens": d.ReasoningTokens}
-	}
-	r["usage"], r["status"] = usage, "completed"
 	switch a.finish() {
 	case openai.FinishReasonLength:
 		r["status"], r["incomplete_details"] = "incomplete", object{"reason": "max_output_tokens"}
@@ -332,7 +319,7 @@ func streamResponse(req *Request, a Answer) []byte {
 	event := func(typ string, fields object) {
 		fields["type"], fields["sequence_number"] = typ, number
 		number++
-		fmt.Fprintf(&out, "event: %s\ndata: %s\n\n", typ, encode(fields))
+		fmt.Fprintf(&out, "event: %s\ndata: %s\n\n", typ, tool.Marshal(fields))
 	}
 	items := req.items(a)
 	of := func(i int, fields object) object {
@@ -349,9 +336,7 @@ func streamResponse(req *Request, a Answer) []byte {
 	}
 	end := func(i int) { event("response.output_item.done", object{"output_index": i, "item": items[i]}) }
 	deltas := func(i int, typ, text string, fields func() object) {
-		for text != "" {
-			piece := firstPiece(text, size)
-			text = text[len(piece):]
+		for _, piece := range pieces(size, text) {
 			f := of(i, fields())
 			f["delta"] = piece
 			event(typ+".delta", f)
@@ -360,7 +345,7 @@ func streamResponse(req *Request, a Answer) []byte {
 
 	event("response.created", object{"response": req.response(a, []object{}, false)})
 	event("response.in_progress", object{"response": req.response(a, []object{}, false)})
-	rest := map[int]string{}
+	arguments := make([]string, len(items))
 	for i, item := range items {
 		switch item["type"] {
 		case "reasoning":
@@ -385,17 +370,11 @@ func streamResponse(req *Request, a Answer) []byte {
 			end(i)
 		case "function_call":
 			begin(i, object{"status": "in_progress", "arguments": ""})
-			rest[i] = item["arguments"].(string)
+			arguments[i] = item["arguments"].(string)
 		}
 	}
-	for more := true; more; {
-		more = false
-		for i := range items {
-			if piece := firstPiece(rest[i], size); piece != "" {
-				more, rest[i] = true, rest[i][len(piece):]
-				event("response.function_call_arguments.delta", of(i, object{"delta": piece}))
-			}
-		}
+	for i, piece := range pieces(size, arguments...) {
+		event("response.function_call_arguments.delta", of(i, object{"delta": piece}))
 	}
 	if a.Fault.Stall {
 		return out.Bytes()

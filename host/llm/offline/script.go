@@ -23,21 +23,12 @@ const maxScriptBytes = 16 << 20
 // requests get the lines in the order in which they arrive.
 //
 // A script is JSON Lines. Empty lines and lines that begin with # or // are ignored. Each other
-// line is one answer of the model:
+// line is an [Answer], with tool_calls in place of Calls:
 //
 //	{"text":"I look.","tool_calls":[{"id":"a","name":"file_read","arguments":{"path":"x"}}],"chunk_bytes":3}
+//	{"status":429,"headers":{"Retry-After":"0"},"error":{"message":"slow down","code":"rate_limit_exceeded"}}
 //
 // arguments may be a string, which is sent unchanged, malformed or not. The id may be left out.
-// reasoning, signature (which the client has to send back), finish and usage may be set; usage
-// is {"input_tokens":1,"output_tokens":2}, also with cached_tokens and reasoning_tokens. Or a
-// line is a fault:
-//
-//	{"status":429,"headers":{"Retry-After":"0"},"error":{"message":"slow down","code":"rate_limit_exceeded"}}
-//	{"text":"half","cut_after_bytes":40}   close the connection in the stream
-//	{"stall":true}                         be silent until the client leaves; after "text" if there is one
-//	{"empty":true}                         a stream without events
-//	{"raw":"<html>"}                       this body, as text/event-stream unless headers say otherwise
-//	{"flood":true}                         one line that never ends
 //
 // Any line may have "expect" and "expect_not": texts that must and must not occur in the request.
 // They are searched in the request's bytes, in each of its JSON strings, and in each string of a
@@ -51,53 +42,17 @@ type Script struct {
 	next int        // index of the step for the next request
 }
 
+// scriptStep is a line of a script.
 type scriptStep struct {
-	line      int // number of the line in the script
-	answer    Answer
-	expect    []string
-	expectNot []string
-}
-
-// scriptLine is the JSON form of a line.
-type scriptLine struct {
-	Reasoning  string              `json:"reasoning"`
-	Signature  string              `json:"signature"`
-	Text       string              `json:"text"`
-	ToolCalls  []scriptCall        `json:"tool_calls"`
-	Finish     openai.FinishReason `json:"finish"`
-	Usage      *scriptUsage        `json:"usage"`
-	ChunkBytes int                 `json:"chunk_bytes"`
-
-	Status   int               `json:"status"`
-	Headers  map[string]string `json:"headers"`
-	Error    *scriptError      `json:"error"`
-	CutAfter int               `json:"cut_after_bytes"`
-	Stall    bool              `json:"stall"`
-	Empty    bool              `json:"empty"`
-	Raw      *string           `json:"raw"`
-	Flood    bool              `json:"flood"`
-
+	line int // its number, from 1
+	Answer
+	ToolCalls []struct {
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"tool_calls"`
 	Expect    []string `json:"expect"`
 	ExpectNot []string `json:"expect_not"`
-}
-
-type scriptCall struct {
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
-}
-
-type scriptUsage struct {
-	InputTokens     int `json:"input_tokens"`
-	OutputTokens    int `json:"output_tokens"`
-	CachedTokens    int `json:"cached_tokens"`
-	ReasoningTokens int `json:"reasoning_tokens"`
-}
-
-type scriptError struct {
-	Message string `json:"message"`
-	Type    string `json:"type"`
-	Code    string `json:"code"`
 }
 
 // ParseScript parses a script. Its errors have the name, and for a faulty line its number.
@@ -130,86 +85,48 @@ func ParseScript(name string, r io.Reader) (*Script, error) {
 	return s, nil
 }
 
-func parseStep(line []byte) (scriptStep, error) {
+func parseStep(line []byte) (step scriptStep, _ error) {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
-	var l scriptLine
-	if err := dec.Decode(&l); err != nil {
-		return scriptStep{}, err
+	if err := dec.Decode(&step); err != nil {
+		return step, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return scriptStep{}, errors.New("more than one JSON value in the line")
+		return step, errors.New("more than one JSON value in the line")
 	}
-	if err := l.check(); err != nil {
-		return scriptStep{}, err
+	for i, c := range step.ToolCalls {
+		args := string(c.Arguments)
+		if strings.HasPrefix(args, `"`) {
+			if err := json.Unmarshal(c.Arguments, &args); err != nil {
+				return step, fmt.Errorf("tool_calls[%d]: %w", i, err)
+			}
+		}
+		step.Calls = append(step.Calls, openai.ToolCall{ID: c.ID, Function: openai.FunctionCall{Name: c.Name, Arguments: args}})
 	}
-	step := scriptStep{expect: l.Expect, expectNot: l.ExpectNot}
-	a := &step.answer
-	*a = Answer{Reasoning: l.Reasoning, Signature: l.Signature, Text: l.Text, Finish: l.Finish, ChunkBytes: l.ChunkBytes}
-	for i, c := range l.ToolCalls {
-		args, err := c.arguments()
-		if err != nil {
-			return scriptStep{}, fmt.Errorf("tool_calls[%d]: %w", i, err)
-		}
-		a.Calls = append(a.Calls, openai.ToolCall{ID: c.ID, Function: openai.FunctionCall{Name: c.Name, Arguments: args}})
+	if step.Error != nil {
+		step.Status = cmp.Or(step.Status, http.StatusInternalServerError)
 	}
-	if l.Usage != nil {
-		a.Usage = &openai.Usage{
-			PromptTokens: l.Usage.InputTokens, CompletionTokens: l.Usage.OutputTokens,
-			TotalTokens: l.Usage.InputTokens + l.Usage.OutputTokens,
-		}
-		if n := l.Usage.CachedTokens; n > 0 {
-			a.Usage.PromptTokensDetails = &openai.PromptTokensDetails{CachedTokens: n}
-		}
-		if n := l.Usage.ReasoningTokens; n > 0 {
-			a.Usage.CompletionTokensDetails = &openai.CompletionTokensDetails{ReasoningTokens: n}
-		}
-	}
-	a.Fault = Fault{Status: l.Status, CutAfter: l.CutAfter, Stall: l.Stall, Empty: l.Empty, Raw: l.Raw, Flood: l.Flood}
-	for name, value := range l.Headers {
-		if a.Fault.Headers == nil {
-			a.Fault.Headers = make(http.Header)
-		}
-		a.Fault.Headers.Set(name, value)
-	}
-	if l.Error != nil {
-		a.Fault.Error = &openai.APIError{Message: l.Error.Message, Type: l.Error.Type}
-		if l.Error.Code != "" {
-			a.Fault.Error.Code = l.Error.Code
-		}
-		a.Fault.Status = cmp.Or(l.Status, http.StatusInternalServerError)
-	}
-	return step, nil
+	return step, step.check()
 }
 
-func (l scriptLine) check() error {
-	hasAnswer := l.Reasoning+l.Text != "" || len(l.ToolCalls) > 0
+func (s scriptStep) check() error {
 	only := 0
-	for _, set := range []bool{l.Empty, l.Raw != nil, l.Flood, l.Error != nil} {
+	for _, set := range []bool{s.Empty, s.Raw != nil, s.Flood, s.Error != nil} {
 		if set {
 			only++
 		}
 	}
 	switch {
-	case l.Status != 0 && (l.Status < 200 || l.Status > 599):
-		return fmt.Errorf("status %d is not one of 200 to 599", l.Status)
-	case l.CutAfter < 0 || l.ChunkBytes < 0:
+	case s.Status != 0 && (s.Status < 200 || s.Status > 599):
+		return fmt.Errorf("status %d is not one of 200 to 599", s.Status)
+	case s.CutAfter < 0 || s.ChunkBytes < 0:
 		return errors.New("cut_after_bytes and chunk_bytes cannot be negative")
-	case only > 1 || only == 1 && hasAnswer:
+	case only > 1 || only == 1 && !s.silent():
 		return errors.New("a line is one of: reasoning, text and tool_calls, error, empty, raw, flood")
-	case only == 0 && !hasAnswer && l.Status == 0 && l.CutAfter == 0 && !l.Stall:
+	case only == 0 && s.silent() && s.Status == 0 && s.CutAfter == 0 && !s.Stall:
 		return errors.New("the line answers nothing: it needs text, tool_calls or a fault")
 	}
 	return nil
-}
-
-func (c scriptCall) arguments() (string, error) {
-	if len(c.Arguments) == 0 || c.Arguments[0] != '"' {
-		return string(c.Arguments), nil
-	}
-	var text string
-	err := json.Unmarshal(c.Arguments, &text)
-	return text, err
 }
 
 // Remaining returns the number of answers in the script that no request has used yet.
@@ -228,18 +145,18 @@ func (s *Script) Respond(_ context.Context, req *Request) Answer {
 	}
 	step := s.steps[s.next]
 	seen := newHaystack(req.Body)
-	for _, text := range step.expect {
+	for _, text := range step.Expect {
 		if !seen.contains(text) {
 			return refuse("%s:%d: the request does not contain %q", s.name, step.line, text)
 		}
 	}
-	for _, text := range step.expectNot {
+	for _, text := range step.ExpectNot {
 		if seen.contains(text) {
 			return refuse("%s:%d: the request contains %q", s.name, step.line, text)
 		}
 	}
 	s.next++
-	return step.answer
+	return step.Answer
 }
 
 // refuse returns an answer with an error that clients do not retry.

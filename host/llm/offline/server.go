@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"net/netip"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -33,33 +35,38 @@ type Request struct {
 	responses *responsesRequest
 }
 
-// Answer is the answer of a [Responder]: one step of a model, or a fault.
+// Answer is the answer of a [Responder]: one step of a model, or a fault. Its JSON form is that of
+// a line of a [Script].
 type Answer struct {
 	// Reasoning comes before the text. The client has to send Signature back with it, if the wire
 	// format has signatures.
-	Reasoning, Signature string
+	Reasoning string `json:"reasoning"`
+	Signature string `json:"signature"`
 
-	Text   string
-	Calls  []openai.ToolCall   // Index is ignored; the type is always "function"
-	Finish openai.FinishReason // finish reason; empty: "tool_calls" or "stop"
-	Usage  *openai.Usage       // nil: an estimate of one token for four bytes
+	Text   string              `json:"text"`
+	Calls  []openai.ToolCall   `json:"-"`      // Index is ignored; the type is always "function"
+	Finish openai.FinishReason `json:"finish"` // finish reason; empty: "tool_calls" or "stop"
+	Usage  *llm.Usage          `json:"usage"`  // nil: an estimate of one token for four bytes
 	// ChunkBytes limits the bytes of reasoning, text or arguments in a chunk of a stream; 0: the
 	// server's default.
-	ChunkBytes int
-	Fault      Fault
+	ChunkBytes int `json:"chunk_bytes"`
+	Fault
 }
 
 // Fault makes an answer fail. The zero value is no fault.
 type Fault struct {
-	Status   int              // HTTP status; 0: 200; if it is another, Raw or Error is sent instead of an answer
-	Headers  http.Header      // added to the headers of the answer
-	Error    *openai.APIError // sent instead of an answer; nil: none, or the text of a Status that is not 200
-	CutAfter int              // number of bytes of the body after which the connection is closed; 0: it stays
-	Stall    bool             // silence after the answer, until the client leaves; if it is empty, no header is sent
-	Empty    bool             // the answer is a stream without events
-	Raw      *string          // the whole body; nil: none
-	Flood    bool             // one line that never ends
+	Status   int               `json:"status"`          // HTTP status; 0: 200; if it is another, Raw or Error is sent instead of an answer
+	Headers  map[string]string `json:"headers"`         // added to the headers of the answer
+	Error    *openai.APIError  `json:"error"`           // sent instead of an answer; nil: none, or the text of a Status that is not 200
+	CutAfter int               `json:"cut_after_bytes"` // number of bytes of the body after which the connection is closed; 0: it stays
+	Stall    bool              `json:"stall"`           // silence after the answer, until the client leaves; if it is empty, no header is sent
+	Empty    bool              `json:"empty"`           // the answer is a stream without events
+	Raw      *string           `json:"raw"`             // the whole body; nil: none
+	Flood    bool              `json:"flood"`           // one line that never ends
 }
+
+// silent reports whether the model says and calls nothing.
+func (a Answer) silent() bool { return a.Reasoning+a.Text == "" && len(a.Calls) == 0 }
 
 // Responder is the model behind a [Server]. It must be safe for concurrent use.
 type Responder interface {
@@ -208,8 +215,8 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, read func(*Request)
 		return
 	}
 	answer := s.responder.Respond(r.Context(), req)
-	for name, values := range answer.Fault.Headers {
-		w.Header()[http.CanonicalHeaderKey(name)] = values
+	for name, value := range answer.Headers {
+		w.Header().Set(name, value)
 	}
 	s.answer(w, r, req, answer)
 }
@@ -227,33 +234,30 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, a 
 	if req.responses != nil {
 		stream, whole = streamResponse, wholeResponse
 	}
+	var body []byte
 	switch {
-	case a.Fault.Raw != nil:
-		setDefault(w, "Content-Type", "text/event-stream")
-		w.WriteHeader(status)
-		s.send(w, r, []byte(*a.Fault.Raw), a.Fault)
-	case a.Fault.Error != nil || status != http.StatusOK:
-		e := a.Fault.Error
-		if e == nil {
-			e = &openai.APIError{Message: http.StatusText(status)}
-		}
+	case a.Raw != nil:
+		body = []byte(*a.Raw)
+	case a.Error != nil || status != http.StatusOK:
+		e := cmp.Or(a.Error, &openai.APIError{Message: http.StatusText(status)})
 		writeJSON(w, status, openai.ErrorResponse{Error: e})
-	case a.Fault.Empty:
-		setDefault(w, "Content-Type", "text/event-stream")
-		w.WriteHeader(status)
-	case a.Fault.Flood:
-		setDefault(w, "Content-Type", "text/event-stream")
-		s.flood(w, r)
-	case a.Fault.Stall && a.Reasoning+a.Text == "" && len(a.Calls) == 0 && a.Fault.CutAfter == 0:
+		return
+	case a.Empty, a.Flood:
+	case a.Stall && a.silent() && a.CutAfter == 0:
 		s.stall(r)
 	case req.Chat.Stream:
-		setDefault(w, "Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-cache")
-		s.send(w, r, stream(req, a), a.Fault)
+		body = stream(req, a)
 	default:
 		setDefault(w, "Content-Type", "application/json")
-		s.send(w, r, encode(whole(req, a)), a.Fault)
+		body = tool.Marshal(whole(req, a))
 	}
+	setDefault(w, "Content-Type", "text/event-stream")
+	w.WriteHeader(status)
+	if a.Flood {
+		s.flood(w, r)
+	}
+	s.send(w, r, body, a.Fault)
 }
 
 // send writes a body event by event. With fault.CutAfter it stops after so many bytes and
@@ -348,49 +352,36 @@ func streamChat(req *Request, a Answer) []byte {
 	id, now := answerID("chatcmpl-", req), time.Now().Unix()
 	event := func(choices []chunkChoice, usage *openai.Usage) {
 		out.WriteString("data: ")
-		out.Write(encode(chunk{ID: id, Object: "chat.completion.chunk", Created: now, Model: cmp.Or(req.Chat.Model, model), Choices: choices, Usage: usage}))
+		out.Write(tool.Marshal(chunk{ID: id, Object: "chat.completion.chunk", Created: now, Model: cmp.Or(req.Chat.Model, model), Choices: choices, Usage: usage}))
 		out.WriteString("\n\n")
 	}
 	send := func(d chunkDelta) { event([]chunkChoice{{Delta: d}}, nil) }
 
 	send(chunkDelta{Role: openai.ChatMessageRoleAssistant})
-	for text := a.Reasoning; text != ""; {
-		piece := firstPiece(text, size)
-		text = text[len(piece):]
+	for _, piece := range pieces(size, a.Reasoning) {
 		send(chunkDelta{Reasoning: piece})
 	}
-	for text := a.Text; text != ""; {
-		piece := firstPiece(text, size)
-		text = text[len(piece):]
+	for _, piece := range pieces(size, a.Text) {
 		send(chunkDelta{Content: piece})
 	}
-	rest := make([]string, len(a.Calls))
+	arguments := make([]string, len(a.Calls))
 	for i, c := range a.Calls {
-		rest[i] = c.Function.Arguments
+		arguments[i] = c.Function.Arguments
 		begin := chunkCall{Index: i, ID: c.ID, Type: openai.ToolTypeFunction}
 		begin.Function.Name = c.Function.Name
 		send(chunkDelta{ToolCalls: []chunkCall{begin}})
 	}
-	for more := true; more; {
-		more = false
-		for i := range rest {
-			if rest[i] == "" {
-				continue
-			}
-			more = true
-			piece := chunkCall{Index: i}
-			piece.Function.Arguments = firstPiece(rest[i], size)
-			rest[i] = rest[i][len(piece.Function.Arguments):]
-			send(chunkDelta{ToolCalls: []chunkCall{piece}})
-		}
+	for i, piece := range pieces(size, arguments...) {
+		more := chunkCall{Index: i}
+		more.Function.Arguments = piece
+		send(chunkDelta{ToolCalls: []chunkCall{more}})
 	}
 	if a.Fault.Stall {
 		return out.Bytes() // silent in place of the end
 	}
 	event([]chunkChoice{{FinishReason: a.finish()}}, nil)
 	if req.Chat.StreamOptions != nil && req.Chat.StreamOptions.IncludeUsage {
-		usage := a.usage(req)
-		event([]chunkChoice{}, &usage)
+		event([]chunkChoice{}, chatUsage(a.usage(req)))
 	}
 	out.WriteString("data: [DONE]\n\n")
 	return out.Bytes()
@@ -407,14 +398,14 @@ func wholeChat(req *Request, a Answer) any {
 		calls = append(calls, openai.ToolCall{ID: c.ID, Type: openai.ToolTypeFunction, Function: c.Function})
 	}
 	return struct {
-		ID      string       `json:"id"`
-		Object  string       `json:"object"`
-		Created int64        `json:"created"`
-		Model   string       `json:"model"`
-		Choices []choice     `json:"choices"`
-		Usage   openai.Usage `json:"usage"`
+		ID      string        `json:"id"`
+		Object  string        `json:"object"`
+		Created int64         `json:"created"`
+		Model   string        `json:"model"`
+		Choices []choice      `json:"choices"`
+		Usage   *openai.Usage `json:"usage"`
 	}{
-		ID: answerID("chatcmpl-", req), Object: "chat.completion", Created: time.Now().Unix(), Model: cmp.Or(req.Chat.Model, model), Usage: a.usage(req),
+		ID: answerID("chatcmpl-", req), Object: "chat.completion", Created: time.Now().Unix(), Model: cmp.Or(req.Chat.Model, model), Usage: chatUsage(a.usage(req)),
 		Choices: []choice{{
 			Message:      openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, ReasoningContent: a.Reasoning, Content: a.Text, ToolCalls: calls},
 			FinishReason: a.finish(),
@@ -437,7 +428,7 @@ func (a Answer) finish() openai.FinishReason {
 	return openai.FinishReasonStop
 }
 
-func (a Answer) usage(req *Request) openai.Usage {
+func (a Answer) usage(req *Request) llm.Usage {
 	if a.Usage != nil {
 		return *a.Usage
 	}
@@ -453,9 +444,38 @@ func (a Answer) usage(req *Request) openai.Usage {
 			}
 		}
 	}
-	u := openai.Usage{PromptTokens: (in + 3) / 4, CompletionTokens: (out + 3) / 4}
-	u.TotalTokens = u.PromptTokens + u.CompletionTokens
-	return u
+	return llm.Usage{InputTokens: (in + 3) / 4, OutputTokens: (out + 3) / 4}
+}
+
+func chatUsage(u llm.Usage) *openai.Usage {
+	usage := &openai.Usage{PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, TotalTokens: u.Total()}
+	if u.CachedTokens > 0 {
+		usage.PromptTokensDetails = &openai.PromptTokensDetails{CachedTokens: u.CachedTokens}
+	}
+	if u.ReasoningTokens > 0 {
+		usage.CompletionTokensDetails = &openai.CompletionTokensDetails{ReasoningTokens: u.ReasoningTokens}
+	}
+	return usage
+}
+
+// pieces yields texts in pieces of at most size bytes, one of each text in turn, with the index of
+// the text.
+func pieces(size int, texts ...string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for more := true; more; {
+			more = false
+			for i, text := range texts {
+				if text == "" {
+					continue
+				}
+				piece := firstPiece(text, size)
+				more, texts[i] = true, text[len(piece):]
+				if !yield(i, piece) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // firstPiece returns at most the first n bytes of s, but at least one character, and never half
@@ -561,16 +581,5 @@ func writeError(w http.ResponseWriter, status int, message, code string) {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	setDefault(w, "Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(encode(v)) // an error means that the client has left
-}
-
-// encode encodes v as JSON, like json.Marshal, but without escaping <, > and &.
-func encode(v any) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return []byte(`{"error":{"message":` + fmt.Sprintf("%q", strings.ToValidUTF8(err.Error(), "")) + `}}`)
-	}
-	return bytes.TrimSpace(buf.Bytes())
+	_, _ = w.Write(tool.Marshal(v)) // an error means that the client has left
 }

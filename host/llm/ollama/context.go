@@ -151,7 +151,7 @@ func (m *Model) show(ctx context.Context, model string) (a modelInfo, err error)
 // loadedContext returns the size of the loaded model's context in tokens; 0 if the model is not
 // loaded, or the server does not tell.
 func (m *Model) loadedContext(ctx context.Context, model string) int {
-	answer, err := m.Get(ctx, "/api/ps", m.Bearer(), maxAnswerBytes)
+	answer, err := m.Get(ctx, "/api/ps", maxAnswerBytes)
 	var list struct {
 		Models []struct {
 			Name    string          `json:"name"`

@@ -20,7 +20,7 @@ const maxModels = 10_000
 // list and is not an Ollama; empty but not nil: it has no model. Nothing of a conversation is
 // sent, no model is loaded, and the request is not repeated. Ctx limits the time.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
-	body, err := m.Get(ctx, "/api/tags", m.Bearer(), maxAnswerBytes)
+	body, err := m.Get(ctx, "/api/tags", maxAnswerBytes)
 	if err != nil {
 		return nil, withModelHint("", err)
 	}
@@ -89,7 +89,7 @@ func (m *Model) ask(ctx context.Context, path string, body json.RawMessage) (jso
 	x, done := m.Begin(ctx)
 	defer done()
 	x.JSONLines = true
-	if err := x.Post(path, m.Bearer(), provider.Pieces{body}); err != nil {
+	if err := x.Post(path, provider.Pieces{body}); err != nil {
 		return nil, x.Explain(err)
 	}
 	answer, err := x.Next()

@@ -51,7 +51,7 @@ type Model struct {
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
 	return &Model{
-		Client:           provider.Client{Options: opts, BaseURLHint: "Ollama's own is " + Defaults.BaseURL, RefineError: refineError},
+		Client:           provider.Client{Options: opts, Header: opts.Bearer(), BaseURLHint: "Ollama's own is " + Defaults.BaseURL, RefineError: refineError},
 		firstByteTimeout: max(minFirstByteTimeout, opts.StallTimeout),
 	}
 }
@@ -80,7 +80,7 @@ func (m *Model) stream(ctx context.Context, model string, entries []*llm.Entry, 
 		if err := m.checkFits(w, size); err != nil {
 			return err
 		}
-		return x.Post("/api/chat", m.Bearer(), w.body(model, tools, schema, messages))
+		return x.Post("/api/chat", w.body(model, tools, schema, messages))
 	})
 	if err != nil {
 		return x.Explain(err)

@@ -61,8 +61,8 @@ func (s scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer := s.script.Respond(r.Context(), &offline.Request{Body: body})
-		for name, values := range answer.Fault.Headers {
-			w.Header()[name] = values
+		for name, value := range answer.Fault.Headers {
+			w.Header().Set(name, value)
 		}
 		s.answer(w, r, answer)
 	default:
@@ -208,7 +208,7 @@ func lines(a offline.Answer) []byte {
 		end["done_reason"] = "length"
 	}
 	if a.Usage != nil {
-		end["prompt_eval_count"], end["eval_count"] = a.Usage.PromptTokens, a.Usage.CompletionTokens
+		end["prompt_eval_count"], end["eval_count"] = a.Usage.InputTokens, a.Usage.OutputTokens
 	}
 	line(end)
 	return out.Bytes()

@@ -22,8 +22,13 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/provider"
 )
 
-// Defaults holds the default options: OpenAI's own server.
-var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com/v1", KeySource: "OPENAI_API_KEY", StripSuffixes: []string{"/chat/completions", "/completions"}}
+// Defaults holds the default options: OpenAI's own server. LM Studio and llama.cpp have the size of
+// the context on pages of their own; vLLM, OpenRouter, Groq and Mistral in the list of models.
+var Defaults = provider.Options{Name: "openai", BaseURL: "https://api.openai.com/v1", KeySource: "OPENAI_API_KEY", StripSuffixes: []string{"/chat/completions", "/completions"}, ModelPages: []provider.ModelPage{
+	{Root: true, Path: "/api/v0/models", List: "data", Name: "id", Fields: []string{"loaded_context_length", "max_context_length"}},
+	{Root: true, Path: "/props", Fields: []string{"default_generation_settings.n_ctx"}},
+	{Path: "/models", List: "data", Name: "id", Fields: []string{"max_model_len", "top_provider.context_length", "context_length", "context_window", "max_context_length"}},
+}}
 
 // Model is a model behind a chat completions API. It is safe for concurrent use.
 type Model struct {
@@ -37,7 +42,7 @@ type Model struct {
 // each Stream returns an error.
 func New(opts provider.Options) *Model {
 	opts = opts.WithDefaults(Defaults)
-	return &Model{Client: provider.Client{Options: opts, BaseURLHint: BaseURLHint(opts)}}
+	return &Model{Client: provider.Client{Options: opts, Header: opts.Bearer(), BaseURLHint: BaseURLHint(opts)}}
 }
 
 // BaseURLHint returns a hint for a base URL without a version. Empty: it has a version.
@@ -59,28 +64,4 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		}
 		return m.decode(x, template.Model, yield)
 	})
-}
-
-// Models returns the names of the server's models, as the server writes them, at most 10,000;
-// others are left out. Nil: the server has no such list, which is not an error. It is the
-// cheapest request that shows whether the server runs and accepts the key. Nothing of a
-// conversation is sent.
-func (m *Model) Models(ctx context.Context) ([]string, error) {
-	return m.List(ctx, "/models", m.Bearer(), "data", "id")
-}
-
-// ContextSize implements [llm.ContextSizer]. It reads the list of models, in which vLLM, OpenRouter,
-// Groq and Mistral have the size; and of a server without encryption, which may be one's own, the
-// pages of LM Studio and of llama.cpp.
-func (m *Model) ContextSize(ctx context.Context, req llm.Request) int {
-	var pages []provider.ContextPage
-	if strings.HasPrefix(m.BaseURL, "http://") {
-		pages = []provider.ContextPage{
-			{Root: true, Path: "/api/v0/models", List: "data", Name: "id", Fields: []string{"loaded_context_length", "max_context_length"}},
-			{Root: true, Path: "/props", Fields: []string{"default_generation_settings.n_ctx"}},
-		}
-	}
-	pages = append(pages, provider.ContextPage{Path: "/models", List: "data", Name: "id",
-		Fields: []string{"max_model_len", "top_provider.context_length", "context_length", "context_window", "max_context_length"}})
-	return m.FindContextSize(ctx, m.ModelOf(req), m.Bearer(), pages...)
 }

@@ -32,7 +32,7 @@ func (m *Model) create(x *provider.Exchange, wire openai.ChatCompletionRequest, 
 		}
 		body, err := json.Marshal(wire)
 		if err == nil {
-			err = x.Post("/chat/completions", m.Bearer(), messages.SpliceInto(body, placeholderMessage()))
+			err = x.Post("/chat/completions", messages.SpliceInto(body, placeholderMessage()))
 		}
 		switch {
 		case usage && refuses(err, "stream_options", "include_usage"):

@@ -40,9 +40,10 @@ type Options struct {
 	// StripSuffixes are paths of requests, the longest first, which people copy into the base URL.
 	// [Options.WithDefaults] removes them.
 	StripSuffixes   []string
-	Query           string // query that each request gets, such as api-version=1; cut off the base URL
-	ReasoningEffort string // amount of thinking: "low", "medium" or "high"; empty: the provider decides
-	ContextTokens   int    // size of the model's context, in tokens; 0: not known
+	ModelPages      []ModelPage // pages of the server about its models; the list of models is the last
+	Query           string      // query that each request gets, such as api-version=1; cut off the base URL
+	ReasoningEffort string      // amount of thinking: "low", "medium" or "high"; empty: the provider decides
+	ContextTokens   int         // size of the model's context, in tokens; 0: not known
 
 	// StallTimeout limits the time in which the server sends nothing, before its answer and
 	// within it. A longer silence fails the request. 0: 5 minutes.
@@ -64,6 +65,7 @@ func (o Options) WithDefaults(other Options) Options {
 	for _, ending := range other.StripSuffixes {
 		o.BaseURL = strings.TrimRight(strings.TrimSuffix(o.BaseURL, ending), "/")
 	}
+	o.ModelPages = other.ModelPages
 	o.KeySource = cmp.Or(o.KeySource, other.KeySource)
 	o.Model = cmp.Or(o.Model, other.Model)
 	o.StallTimeout = cmp.Or(o.StallTimeout, other.StallTimeout, 5*time.Minute)
@@ -86,7 +88,8 @@ func (o Options) GoString() string { return o.String() }
 // Client makes exchanges with one server. It is safe for concurrent use. Its fields do not change.
 type Client struct {
 	Options
-	BaseURLHint string // the form of the provider's base URLs, for hints; empty: no hint
+	Header      http.Header // headers of each request, such as the key
+	BaseURLHint string      // the form of the provider's base URLs, for hints; empty: no hint
 	// RefineError changes an error by details that only this provider sends. It gets the parsed
 	// error and the whole body. Nil: errors stay as they are.
 	RefineError func(e *llm.ProviderError, detail ErrorDetail, body []byte)
@@ -168,13 +171,13 @@ func (o Options) KeyHeader(name, prefix string) http.Header {
 // Get sends one request outside of a conversation, such as one for the list of models. It
 // returns at most limit bytes of the answer, and nil if the server has no such page. The request
 // is not repeated. Ctx limits the whole time, and the stall time-out each silence.
-func (c *Client) Get(ctx context.Context, path string, header http.Header, limit int64) ([]byte, error) {
+func (c *Client) Get(ctx context.Context, path string, limit int64) ([]byte, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	x, done := c.Begin(ctx)
 	defer done()
-	req, err := x.request(http.MethodGet, path, header)
+	req, err := x.request(http.MethodGet, path)
 	if err != nil {
 		return nil, x.Explain(err)
 	}
@@ -197,22 +200,23 @@ func (c *Client) Get(ctx context.Context, path string, header http.Header, limit
 	return nil, c.statusError(resp.StatusCode, resp.Header, body[:min(len(body), maxErrorBytes)])
 }
 
-// List returns the names of the models from the JSON object at a path. list is the field with the
-// list, and name the field with the name in each element. Nil: there is no such list. After 10,000
-// names, others are left out.
-func (c *Client) List(ctx context.Context, path string, header http.Header, list, name string) ([]string, error) {
-	body, err := c.Get(ctx, path, header, maxModelsBytes)
+// Models returns the names of the server's models, as the server writes them, at most 10,000;
+// others are left out. Nil: the server has no such list, which is not an error. It is the
+// cheapest request that shows whether the server runs and accepts the key. Nothing of a
+// conversation is sent.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	page := c.ModelPages[len(c.ModelPages)-1]
+	body, err := c.Get(ctx, page.Path, maxModelsBytes)
 	if err != nil {
 		return nil, err
 	}
-	var outer map[string]json.RawMessage
-	var inner []map[string]json.RawMessage
-	if json.Unmarshal(body, &outer) != nil || json.Unmarshal(outer[list], &inner) != nil {
+	var models []json.RawMessage
+	if json.Unmarshal(lookup(body, page.List), &models) != nil {
 		return nil, nil
 	}
 	var names []string
-	for _, m := range inner[:min(len(inner), maxModels)] {
-		names = append(names, ScalarText(m[name]))
+	for _, m := range models[:min(len(models), maxModels)] {
+		names = append(names, ScalarText(lookup(m, page.Name)))
 	}
 	return names, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -56,12 +57,12 @@ func (c *Client) Begin(parent context.Context) (x *Exchange, done func()) {
 }
 
 // request returns a request for a path of the server, with the query of the base URL.
-func (x *Exchange) request(method, path string, header http.Header) (*http.Request, error) {
+func (x *Exchange) request(method, path string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(x.ctx, method, x.c.BaseURL+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	req.Header = header
+	maps.Copy(req.Header, x.c.Header)
 	if x.c.Query != "" {
 		req.URL.RawQuery = strings.TrimSuffix(x.c.Query+"&"+req.URL.RawQuery, "&")
 	}
@@ -70,8 +71,8 @@ func (x *Exchange) request(method, path string, header http.Header) (*http.Reque
 
 // Post sends the body to a path of the server. [Exchange.Next] reads the answer. An answer with
 // another status than 200 is an error.
-func (x *Exchange) Post(path string, header http.Header, body Pieces) error {
-	req, err := x.request(http.MethodPost, path, header)
+func (x *Exchange) Post(path string, body Pieces) error {
+	req, err := x.request(http.MethodPost, path)
 	if err != nil {
 		return err
 	}

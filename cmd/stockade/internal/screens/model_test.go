@@ -16,6 +16,7 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 )
 
@@ -76,7 +77,7 @@ func (m *model) Respond(ctx context.Context, req *offline.Request) offline.Answe
 	}
 	if a.Usage == nil {
 		// The real number depends on the length of paths and of ids.
-		a.Usage = &openai.Usage{PromptTokens: 1800, CompletionTokens: 60, TotalTokens: 1860}
+		a.Usage = &llm.Usage{InputTokens: 1800, OutputTokens: 60}
 	}
 	return a
 }

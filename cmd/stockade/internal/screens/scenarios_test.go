@@ -405,7 +405,7 @@ var scenarios = []scenario{{
 			calls("", call("file_read", `{"path":"note.md"}`), call("rewrite_file", `{"file":"notes.md"}`), edit("nothing like it", "x"), bash("make nothing")),
 			text("That did not work."),
 			again, again, again, again,
-			offline.Answer{Fault: offline.Fault{Status: http.StatusTooManyRequests, Headers: http.Header{"Retry-After": {"38"}}, Error: &openai.APIError{Message: "Slow down.", Type: "rate_limit", Code: "rate_limit_exceeded"}}},
+			offline.Answer{Fault: offline.Fault{Status: http.StatusTooManyRequests, Headers: map[string]string{"Retry-After": "38"}, Error: &openai.APIError{Message: "Slow down.", Type: "rate_limit", Code: "rate_limit_exceeded"}}},
 			offline.Answer{Fault: offline.Fault{Status: http.StatusUnauthorized, Error: &openai.APIError{Message: "No such key.", Type: "invalid_request_error", Code: "invalid_api_key"}}},
 			calls("", bash("seq 1 300")), text("It is counted."))
 		s.chats()

@@ -45,7 +45,7 @@ func (m *Model) create(x *provider.Exchange, wire sdk.CreateResponseRequest, ent
 		}
 		body, err := json.Marshal(wire)
 		if err == nil {
-			err = x.Post("/responses", m.Bearer(), items.SpliceInto(body, placeholderMessage()))
+			err = x.Post("/responses", items.SpliceInto(body, placeholderMessage()))
 		}
 		if err == nil || !m.dropOptional(err, wire, entries) {
 			return err

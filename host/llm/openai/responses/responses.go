@@ -40,7 +40,7 @@ func New(opts provider.Options) *Model {
 	defaults := openai.Defaults
 	defaults.StripSuffixes = []string{"/responses"}
 	opts = opts.WithDefaults(defaults)
-	m := &Model{Client: provider.Client{Options: opts, BaseURLHint: openai.BaseURLHint(opts)}}
+	m := &Model{Client: provider.Client{Options: opts, Header: opts.Bearer(), BaseURLHint: openai.BaseURLHint(opts)}}
 	m.RefineError = func(e *llm.ProviderError, detail provider.ErrorDetail, _ []byte) {
 		if (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed) && detail.Code == "" {
 			e.Hint = "check the name of the model and the base URL (`stockade config` shows where they come from); a server without the Responses API needs the provider openai"
@@ -61,9 +61,4 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta
 		d := decoder{m: m, model: template.Model, yield: yield}
 		return d.decode(x)
 	})
-}
-
-// Models returns the names of the server's models, like [openai.Model.Models].
-func (m *Model) Models(ctx context.Context) ([]string, error) {
-	return openai.New(m.Options).Models(ctx)
 }
