@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -46,7 +47,7 @@ type widestYes struct {
 
 func (c *widestYes) Approve(_ context.Context, q policy.Question) func() (policy.Answer, error) {
 	if q.Tried { // the answer for all changes comes with the first
-		return func() (policy.Answer, error) { return policy.Answer{}, policy.ErrSeparately }
+		return func() (policy.Answer, error) { return policy.Answer{}, errors.New("each by itself") }
 	}
 	scope := firstRow[slices.IndexFunc(firstRow, func(s policy.Scope) bool { return slices.Contains(q.Scopes, s) })]
 	allow := q.Network == nil

@@ -187,11 +187,9 @@ func (s *patchStep) prepare(wantHash string, hint charset.Encoding) error {
 		s.summary = fmt.Sprintf("Moved %s to %s", s.loc.display(), s.dest.display())
 	}
 	s.summary += s.modeWords()
-	if len(s.Hunks) == 0 && t.unseen {
+	if s.outcome.sha256 = t.sha256; len(s.Hunks) == 0 && t.unseen {
 		return notReadError("the patch shows no text of %s", s.loc.display())
-	}
-	if len(s.Hunks) == 0 {
-		s.outcome.sha256 = t.sha256
+	} else if len(s.Hunks) == 0 {
 		return nil
 	}
 	changes, note, err := t.placeHunks(s.Hunks)
@@ -202,9 +200,6 @@ func (s *patchStep) prepare(wantHash string, hint charset.Encoding) error {
 		return err
 	}
 	s.summary += fmt.Sprintf(", which has %s now%s:\n%s", count(lineCount(s.outcome.content), "line", "lines"), note, preview(t.content, s.outcome.content, changes))
-	if t.unseen {
-		s.outcome.sha256 = ""
-	}
 	s.outcome.content = nil // saves memory: outcome.file is all that carryOut needs
 	return nil
 }

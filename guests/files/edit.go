@@ -63,11 +63,9 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 		return editResult{}, tool.Coded("NO_MATCH", tool.InvalidInput("old_string does not occur in %s%s", l.display(), nearMiss(t.content, "old_string", strings.Split(in.OldString, "\n"))))
 	case len(changes) > 1 && !in.ReplaceAll:
 		return editResult{}, tool.Coded("NOT_UNIQUE", tool.InvalidInput("old_string occurs %d times in %s; add context or set replace_all", len(changes), l.display()))
-	}
-	if len(changes) > 1 && t.unseen {
+	case len(changes) > 1 && t.unseen:
 		return editResult{}, notReadError("old_string occurs %d times in %s", len(changes), l.display())
-	}
-	if len(changes) > maxReplacements {
+	case len(changes) > maxReplacements:
 		return editResult{}, tool.Coded("TOO_MANY", tool.InvalidInput("old_string occurs more than %d times in %s; replace a longer text", maxReplacements, l.display()))
 	}
 	e, err := t.edit(changes)
@@ -76,9 +74,6 @@ func fileEdit(_ context.Context, in editArgs) (editResult, error) {
 	}
 	if err := overwrite(l, e.file); err != nil {
 		return editResult{}, l.toolError("edit", err)
-	}
-	if t.unseen {
-		e.sha256 = ""
 	}
 	return editResult{
 		Output:       fmt.Sprintf("Replaced %s in %s", count(len(changes), "occurrence", "occurrences"), l.display()),
@@ -101,7 +96,7 @@ type editOutcome struct {
 	content []byte // new content in UTF-8
 	file    []byte // new content in the encoding of the file
 	diff    string
-	sha256  string
+	sha256  string // of file; empty if the conversation has not read the old one
 }
 
 // edit returns the outcome of some changes; the file stays as it is. It is an error if the content
@@ -125,7 +120,9 @@ func (t *textFile) edit(changes []change) (editOutcome, error) {
 	if e.file, err = encode(t.loc, e.content, t.enc); err != nil {
 		return editOutcome{}, err
 	}
-	e.diff, e.sha256 = unifiedDiff(t.loc.display(), t.content, changes), hashOf(e.file)
+	if e.diff = unifiedDiff(t.loc.display(), t.content, changes); !t.unseen {
+		e.sha256 = hashOf(e.file)
+	}
 	return e, nil
 }
 

@@ -42,7 +42,7 @@ func spend(left *int64, n int64) bool {
 func DetectRenames(ctx context.Context, changes []tool.Change) []tool.Change {
 	gone := map[int64][]int{} // by size
 	movers := 0
-	movable := func(v *tool.Version) bool { return isRegular(v) && v.Size > 0 && v.Size <= maxMoved }
+	movable := func(v *tool.Version) bool { return v.IsFile() && v.Size > 0 && v.Size <= maxMoved }
 	for i, c := range changes {
 		if movers < maxMovers && c.Kind == tool.Removed && movable(c.Before) {
 			gone[c.Before.Size] = append(gone[c.Before.Size], i)
@@ -127,7 +127,7 @@ func joinSimilar(ctx context.Context, changes []tool.Change) []tool.Change {
 }
 
 // isSmall reports whether v is a regular file that is not empty and has at most maxText bytes.
-func isSmall(v *tool.Version) bool { return isRegular(v) && v.Size > 0 && v.Size <= maxText }
+func isSmall(v *tool.Version) bool { return v.IsFile() && v.Size > 0 && v.Size <= maxText }
 
 func bytesInLines(text string) int { return len(text) - strings.Count(text, "\n") }
 
@@ -160,8 +160,6 @@ func removeAt(changes []tool.Change, places map[int]bool) []tool.Change {
 	}
 	return kept
 }
-
-func isRegular(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() }
 
 // bitsForOthers returns the bits of a mode that let anybody write, or that make a file run as
 // another user or group: the write bit for others, setuid and setgid.

@@ -5,9 +5,7 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 	"path"
 	"regexp"
 	"slices"
@@ -19,13 +17,6 @@ import (
 )
 
 const gitDir = ".git"
-
-// cutRepository splits a path at its first .git. root is the directory above .git, and rel the
-// path below. inside is false for a path without .git.
-func cutRepository(path string) (root, rel string, inside bool) {
-	root, rel, inside = strings.Cut(path+"/", "/"+gitDir+"/")
-	return root, strings.TrimSuffix(rel, "/"), inside
-}
 
 // repository holds the changes in one repository, and the facts that describe them.
 type repository struct {
@@ -57,7 +48,7 @@ type repoChange struct {
 func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, others []tool.Change) {
 	by := map[string]*repository{}
 	for _, c := range changes {
-		root, rel, in := cutRepository(c.Path)
+		root, rel, in := git.CutDir(c.Path)
 		if !in {
 			others = append(others, c)
 			continue
@@ -66,7 +57,7 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 		if r == nil {
 			r = &repository{root: root, removedDirs: map[string]bool{}}
 			for _, d := range dirs {
-				if at, _, _ := cutRepository(d.Path); at == root {
+				if at, _, _ := git.CutDir(d.Path); at == root {
 					r.dirs = append(r.dirs, d)
 				}
 			}
@@ -74,7 +65,7 @@ func repositories(changes []tool.Change, dirs []*git.Dir) (found []*repository, 
 		}
 		at := repoChange{rel: rel, Change: c}
 		for _, d := range r.dirs {
-			switch _, in, _ := cutRepository(d.Path); {
+			switch _, in, _ := git.CutDir(d.Path); {
 			case len(in) > len(at.gitDir) && strings.HasPrefix(rel, in+"/"):
 				at.gitDir, at.rel, at.checked = in, rel[len(in)+1:], true
 			case in == at.gitDir:
@@ -132,7 +123,7 @@ const maxRefs = 50
 // addDirFacts adds the facts that git.Check has found about one git directory, and adds
 // mismatches to held.
 func (r *repository) addDirFacts(d *git.Dir) {
-	_, in, _ := cutRepository(d.Path)
+	_, in, _ := git.CutDir(d.Path)
 	say := func(loss loss, parts ...any) { r.say(in, loss, parts...) }
 	files := func(before string, names textList, after string) {
 		if n := len(names.texts); n > 0 {
@@ -227,7 +218,7 @@ func (r *repository) onlyIDs(c repoChange) bool {
 	if c.After == nil {
 		return true
 	}
-	data, err := load(c.After, maxText)
+	data, err := c.After.Content(maxText)
 	for line := range strings.Lines(string(data)) {
 		id, _, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		if !isHash(id) {
@@ -282,7 +273,7 @@ const maxLog = 16 << 20
 func lostLines(before, after *tool.Version) (lost int, ok bool) {
 	stood := map[string][]int{} // the positions of each line, by its text without the first id
 	if before != nil {
-		data, err := load(before, maxLog)
+		data, err := before.Content(maxLog)
 		if err != nil {
 			return 0, false
 		}
@@ -294,7 +285,7 @@ func lostLines(before, after *tool.Version) (lost int, ok bool) {
 	if after == nil {
 		return lost, true
 	}
-	data, err := load(after, maxLog)
+	data, err := after.Content(maxLog)
 	next, fresh := 0, false
 	for line := range strings.Lines(string(data)) {
 		_, entry, _ := strings.Cut(line, " ")
@@ -344,8 +335,8 @@ func (r *repository) addFacts(c repoChange) bool {
 		}
 		switch {
 		case c.Kind == tool.Removed:
-			return rule.gone && isRegular(c.Before) && rule.say(r, c)
-		case !isRegular(c.After) || c.Before != nil && !isRegular(c.Before):
+			return rule.gone && c.Before.IsFile() && rule.say(r, c)
+		case !c.After.IsFile() || c.Before != nil && !c.Before.IsFile():
 			return false
 		case c.Kind == tool.TimesChanged:
 			return true
@@ -407,7 +398,7 @@ var plainSteps = []string{"pick", "p", "reword", "r", "edit", "e", "squash", "s"
 // and not only counted.
 func nextSteps(v *tool.Version) (parts []any) {
 	var others, plain []string
-	data, err := load(v, maxText)
+	data, err := v.Content(maxText)
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -436,21 +427,4 @@ const (
 func isHash(s string) bool {
 	_, err := hex.DecodeString(s)
 	return err == nil && (len(s) == 2*sha1.Size || len(s) == 2*sha256.Size)
-}
-
-// load reads a regular file. The error is errTooLong if it has more than limit bytes.
-func load(v *tool.Version, limit int64) ([]byte, error) {
-	if !isRegular(v) {
-		return nil, errors.New("it is no file")
-	}
-	r, err := v.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = errTooLong
-	}
-	return data, err
 }

@@ -75,7 +75,7 @@ func changed(t *testing.T, before, command string) (dir string, changes []tool.C
 func between(t *testing.T, before, after map[string]*tool.Version) (changes []tool.Change) {
 	t.Helper()
 	content := func(v *tool.Version) string {
-		data, err := load(v, 1<<30)
+		data, err := v.Content(1 << 30)
 		if v.Mode.IsRegular() && err != nil {
 			t.Fatal(err)
 		}

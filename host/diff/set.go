@@ -174,16 +174,11 @@ func group(ctx context.Context, changes []tool.Change, dir string, care func(too
 	slices.SortStableFunc(others, func(a, b tool.Change) int { return strings.Compare(key(a), key(b)) })
 	s.all = slices.Concat(others, described, held)
 	s.Changes = s.all[:len(others)+len(described)]
-	var ignored []Entry // one entry counts all of them
-	for _, e := range grouped(others, care) {
-		if e.Care == CareIgnored {
-			ignored = append(ignored, e)
-		} else {
-			s.Entries = append(s.Entries, e)
-		}
-	}
-	if len(ignored) > 0 {
-		s.Entries = append(s.Entries, s.several(ignored))
+	all := grouped(others, care)
+	isIgnored := func(e Entry) bool { return e.Care == CareIgnored }
+	s.Entries = slices.DeleteFunc(slices.Clone(all), isIgnored)
+	if ignored := slices.DeleteFunc(all, func(e Entry) bool { return !isIgnored(e) }); len(ignored) > 0 {
+		s.Entries = append(s.Entries, s.several(ignored)) // one entry counts all of them
 	}
 	for i := range held {
 		s.Entries = append(s.Entries, s.single(len(s.Changes)+i))
@@ -231,7 +226,7 @@ func careOf(c tool.Change, care func(tool.Change) Care) Care {
 	case known != CarePlain:
 		return known
 	case c.After == nil:
-	case isRegular(c.After) && c.After.Mode&0o111 != 0 && was&0o111 == 0:
+	case c.After.IsFile() && c.After.Mode&0o111 != 0 && was&0o111 == 0:
 		return CareExecutable
 	case c.After.Mode.Type() != fs.ModeSymlink && bitsForOthers(c.After.Mode)&^was != 0:
 		return CareExposed
@@ -291,7 +286,7 @@ func joinSiblings(all []Entry) []Entry {
 	none := place{}
 	placeOf := func(e Entry) place {
 		kind := e.Change.Kind
-		if (kind == tool.Created || kind == tool.Modified || kind == tool.TimesChanged) && isRegular(e.Change.After) && (e.Care == CarePlain || e.Care == CareExecutable) {
+		if (kind == tool.Created || kind == tool.Modified || kind == tool.TimesChanged) && e.Change.After.IsFile() && (e.Care == CarePlain || e.Care == CareExecutable) {
 			return place{kind, e.Care, filepath.Dir(e.Change.Path)}
 		}
 		return none
@@ -328,7 +323,7 @@ func (e *Entry) add(c tool.Change, i int) {
 		e.Dirs++
 	default:
 		e.Files++
-		if isRegular(v) {
+		if v.IsFile() {
 			e.Bytes += v.Size
 		}
 	}
@@ -341,7 +336,7 @@ func (e *Entry) covers(c tool.Change, care Care) bool {
 	}
 	switch e.Change.Kind {
 	case tool.DirectoryCreated:
-		return care == CarePlain && (c.Kind == tool.DirectoryCreated || c.Kind == tool.Created && isRegular(c.After))
+		return care == CarePlain && (c.Kind == tool.DirectoryCreated || c.Kind == tool.Created && c.After.IsFile())
 	case tool.DirectoryRemoved:
 		return c.Kind == tool.Removed || c.Kind == tool.DirectoryRemoved
 	}
@@ -495,7 +490,7 @@ func SizeOf(c tool.Change) (n int64) {
 		return 0
 	}
 	for _, v := range []*tool.Version{c.Before, c.After} {
-		if isRegular(v) {
+		if v.IsFile() {
 			n += v.Size
 		}
 	}
@@ -552,7 +547,7 @@ func (s *Set) readContents(ctx context.Context) {
 			case isErr != nil && isErr != errNoText:
 				u.reason, u.err = unreadable, isErr
 			default:
-				u.nothingNew = u.nothingNew || isRegular(c.Before) && was == is
+				u.nothingNew = u.nothingNew || c.Before.IsFile() && was == is
 			}
 		}
 		u.nothingNew = u.nothingNew || ctx.Err() == nil && sameContent(c, &equal)
@@ -568,7 +563,7 @@ const maxEqual = 256 << 20
 // sameContent reports whether a content that is not shown is the same as before. left is the
 // rest of maxEqual; without enough of it the result is false.
 func sameContent(c tool.Change, left *int64) bool {
-	if !isRegular(c.Before) || !isRegular(c.After) || c.Before.Size != c.After.Size || !spend(left, 2*c.Before.Size) {
+	if !c.Before.IsFile() || !c.After.IsFile() || c.Before.Size != c.After.Size || !spend(left, 2*c.Before.Size) {
 		return false
 	}
 	before, err := c.Before.SHA256()

@@ -241,7 +241,7 @@ func TestSmallDifferencesComeFirst(t *testing.T) {
 				text += strings.Repeat(l.Text+"\n", l.Count)
 			}
 		}
-		if want, _ := load(s.At(i).After, 1<<30); text != string(want) {
+		if want, _ := s.At(i).After.Content(1 << 30); text != string(want) {
 			t.Errorf("%s: %d bytes are shown", s.At(i).Path, len(text))
 		}
 	}

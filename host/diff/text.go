@@ -299,22 +299,16 @@ func readBoth(c tool.Change, limit int64) (before, after content, err error) {
 	return before, after, err
 }
 
-var (
-	errNoText  = errors.New("it is no text")
-	errTooLong = errors.New("it is too long to compare")
-)
+var errNoText = errors.New("it is no text")
 
 // read returns the content of a version, and the SHA-256 of its bytes. Both are empty if v is
-// nil or not a regular file. The error is errTooLong for more than limit bytes. For a file
+// nil or not a regular file. The error is [tool.ErrTooLong] for more than limit bytes. For a file
 // that is not text it returns the SHA-256 and errNoText.
 func read(v *tool.Version, limit int64) (c content, sum [sha256.Size]byte, err error) {
-	if !isRegular(v) {
+	if !v.IsFile() {
 		return c, sum, nil
 	}
-	if v.Size > limit {
-		return c, sum, errTooLong
-	}
-	data, err := load(v, limit)
+	data, err := v.Content(limit)
 	if err != nil {
 		return c, sum, err
 	}

@@ -411,18 +411,18 @@ func word(s string) string {
 func sizeAndMode(c tool.Change) string {
 	s := ""
 	switch before, after := c.Before, c.After; {
-	case isRegular(before) && isRegular(after):
+	case before.IsFile() && after.IsFile():
 		if before.Size != after.Size {
 			s = fmt.Sprintf(" (%d bytes, before %d)", after.Size, before.Size)
 		}
-	case isRegular(after):
+	case after.IsFile():
 		s = " (" + bytesOf(after.Size) + ")"
 		if after.Mode&0o111 != 0 || opensToOthers(after) {
 			s += fmt.Sprintf(" (mode %v)", after.Mode)
 		}
 	case before == nil && after != nil && after.Mode.IsDir() && after.Mode != fs.ModeDir|0o755:
 		s = fmt.Sprintf(" (mode %v)", after.Mode)
-	case isRegular(before):
+	case before.IsFile():
 		s = " (" + bytesOf(before.Size) + ")"
 	}
 	if c.Before != nil && c.After != nil && c.Before.Mode != c.After.Mode {

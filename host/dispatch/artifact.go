@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -56,62 +54,49 @@ func (p *pending) readArtifact(ctx context.Context) tool.Result {
 		r.Err.Hint = tool.Advise("an artifact has the ID of an earlier call; make the call again if you need its result")
 		return r
 	}
-	count := 0
-	for range artifactLines(text) {
-		count++
-	}
-	from := max(args.Offset, 1)
-	if args.Offset < 0 {
-		from = max(count+1+args.Offset, 1)
-	}
-	if from > count {
-		return tool.Failed("OUT_OF_RANGE", tool.ValidationFailed, "file_read: offset %d is beyond the end of the artifact, which has %d lines", from, count)
-	}
-	var page strings.Builder
-	next, n := from, 0
-	for line := range artifactLines(text) {
-		if n++; n < from {
-			continue
-		}
-		if n >= from+cmp.Or(args.Limit, maxArtifactLines) || page.Len() >= maxArtifactPage {
-			break
-		}
-		if next++; !args.Raw {
-			fmt.Fprintf(&page, "%d: ", n)
-		}
-		page.WriteString(line + "\n")
-	}
 	out := struct {
 		Output     string `json:"output"`
 		Lines      int    `json:"lines"`
 		NextOffset int    `json:"next_offset,omitempty"`
-	}{Output: page.String(), Lines: count}
-	if next <= count {
-		if out.NextOffset = next; !args.Raw {
-			out.Output += fmt.Sprintf("[%d more lines; to go on, call file_read with offset=%d]", count-next+1, next)
+	}{}
+	for rest := text; rest != ""; out.Lines++ {
+		_, rest = cutLine(rest)
+	}
+	from := max(args.Offset, 1)
+	if args.Offset < 0 {
+		from = max(out.Lines+1+args.Offset, 1)
+	}
+	if from > out.Lines {
+		return tool.Failed("OUT_OF_RANGE", tool.ValidationFailed, "file_read: offset %d is beyond the end of the artifact, which has %d lines", from, out.Lines)
+	}
+	var page strings.Builder
+	n := 1
+	for line := ""; text != "" && n < from+cmp.Or(args.Limit, maxArtifactLines) && page.Len() < maxArtifactPage; n++ {
+		switch line, text = cutLine(text); {
+		case n < from:
+		case args.Raw:
+			page.WriteString(line + "\n")
+		default:
+			fmt.Fprintf(&page, "%d: %s\n", n, line)
 		}
 	}
+	if text != "" {
+		if out.NextOffset = n; !args.Raw {
+			fmt.Fprintf(&page, "[%d more lines; to go on, call file_read with offset=%d]", out.Lines-n+1, n)
+		}
+	}
+	out.Output = page.String()
 	return tool.Result{Output: tool.Marshal(out)}
 }
 
-// artifactLines yields the lines of a text, which may be very many. A line of more than
-// maxArtifactLineBytes bytes is divided.
-func artifactLines(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-			for len(line) > maxArtifactLineBytes {
-				n := maxArtifactLineBytes
-				for !utf8.RuneStart(line[n]) && n > 1 {
-					n--
-				}
-				if !yield(line[:n]) {
-					return
-				}
-				line = line[n:]
-			}
-			if !yield(line) {
-				return
-			}
-		}
+// cutLine splits the first line from a text, or its beginning if it is longer than a page shows.
+func cutLine(text string) (line, rest string) {
+	line, _, ended := strings.Cut(text[:min(len(text), maxArtifactLineBytes+1)], "\n")
+	switch n := len(line); {
+	case ended:
+		return line, text[n+1:]
+	case n > maxArtifactLineBytes:
+		line = strings.ToValidUTF8(line[:n-1], "") // JSON holds no other text
 	}
+	return line, text[len(line):]
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // ask puts the question and returns the answer; a no if no valid answer to exactly this
-// question comes. A no of a person also counts for equal calls of the turn.
+// question comes. A no of a person also counts for equal calls of the turn, and with
+// [policy.Answer.RestOfStep] for the calls after it.
 func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answer {
 	defer question.Changes.Close()
 	question.Warn(p.blindWriteWarning)
@@ -24,6 +25,9 @@ func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answ
 	}
 	if err == nil && !answer.Allow {
 		p.d.denials.add(p.call, answer)
+		if answer.RestOfStep && p.callsAfter > 0 {
+			p.noToRest = &answer
+		}
 	}
 	return answer
 }
@@ -59,8 +63,8 @@ var (
 const patience = time.Second
 
 // await waits for the answer to a question. It stops when the call is cancelled or the question
-// expires, with an error; and when a person says no to an equal call, or to the rest of the
-// step, with that no. It stops even if the approver does not return.
+// expires, with an error; and when a person says no to an equal call, with that no. It stops
+// even if the approver does not return.
 func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, policy.AnswerExpires, errExpired)
 	defer cancel()
@@ -84,13 +88,12 @@ func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, 
 		}
 		r.answer, r.err = wait()
 	}()
-	denied, quit := p.d.denials.watch(p.call)
+	denied := p.d.denials.watch(p.call)
 	select {
 	case r := <-replies:
 		return r.answer, r.err
 	case <-ctx.Done():
 	case <-denied:
-	case <-quit:
 	}
 	err := context.Cause(ctx)
 	cancel()
@@ -98,7 +101,7 @@ func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, 
 	case <-replies:
 	case <-time.After(patience):
 	}
-	if answer, _, ok := p.d.denials.find(p.call); ok && err == nil {
+	if answer, ok := p.d.denials.find(p.call); ok && err == nil {
 		return answer, nil
 	}
 	return policy.Answer{}, err

@@ -24,20 +24,21 @@ type pending struct {
 
 	state             state
 	call              tool.Call
-	hostTool          *tool.Entry   // undoEntry for a call of [Dispatcher.Undo]; nil: find looks up the tool
-	artifact          *artifactArgs // page of an artifact that the call reads; nil: it reads none
-	textForModel      string        // text that the model gets if an undo is carried out; empty for other calls
-	requestedName     string        // name of the tool in the call as written, maybe an alias
-	seen              *seenFiles    // contents that the conversation has seen
-	trial             *trial        // what was asked about the call before, see [Dispatcher.tryTogether]; nil: nothing
-	allAsked          chan struct{} // closed when all questions of a trial are put, before which nobody waits for an answer; nil: it is not tried
-	callsAfter        int           // number of calls of its reply that begin after its end; 0 if it does not run alone
-	limit             string        // LimitMessage of the result, in the last step that the agent allows; else empty
-	blindWriteWarning string        // see warnOfBlindWrite
-	usage             tool.Usage    // usage of the guest; zero until the guest has run
-	sideEffects       sideEffects   // changes that the call has made
-	movedLines        []int         // corrected line numbers in the arguments of the call; nil: none was corrected
-	lineShiftNote     string        // note to the caller about movedLines; empty: none
+	hostTool          *tool.Entry    // undoEntry for a call of [Dispatcher.Undo]; nil: find looks up the tool
+	artifact          *artifactArgs  // page of an artifact that the call reads; nil: it reads none
+	textForModel      string         // text that the model gets if an undo is carried out; empty for other calls
+	requestedName     string         // name of the tool in the call as written, maybe an alias
+	seen              *seenFiles     // contents that the conversation has seen
+	trial             *trial         // what was asked about the call before, see [Dispatcher.tryTogether]; nil: nothing
+	allAsked          chan struct{}  // closed when all questions of a trial are put, before which nobody waits for an answer; nil: it is not tried
+	callsAfter        int            // number of calls of its reply that begin after its end; 0 if it does not run alone
+	noToRest          *policy.Answer // no to this or an earlier call that holds for the calls after it, too; nil: there is none
+	limit             string         // LimitMessage of the result, in the last step that the agent allows; else empty
+	blindWriteWarning string         // see warnOfBlindWrite
+	usage             tool.Usage     // usage of the guest; zero until the guest has run
+	sideEffects       sideEffects    // changes that the call has made
+	movedLines        []int          // corrected line numbers in the arguments of the call; nil: none was corrected
+	lineShiftNote     string         // note to the caller about movedLines; empty: none
 	result            tool.Result
 	err               error
 	view              *toolstore.View // open store of the call's module; nil: none is open
@@ -56,9 +57,8 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 
-	no, rest, denied := p.d.denials.find(p.call)
-	if rest {
-		r := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s was not run: the answer to an earlier call of this reply was no to all calls after it, too (%s)", p.call.Tool, no.By)
+	if p.noToRest != nil {
+		r := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s was not run: the answer to an earlier call of this reply was no to all calls after it, too (%s)", p.call.Tool, p.noToRest.By)
 		r.Err.Hint = tool.Advise("say what you wanted to do and let the person decide")
 		return r, nil
 	}
@@ -74,7 +74,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		full = ""
 	}
 	var grant policy.Grant
-	switch {
+	switch no, denied := p.d.denials.find(p.call); {
 	case decision.Effect() != policy.Ask:
 		grant, err = p.conclude(ctx, decision, policy.Answer{})
 	case denied: // earlier in this turn
@@ -119,7 +119,7 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	case decision.Effect() != policy.Ask:
 		grant, err = p.conclude(ctx, decision, policy.Answer{})
 	case p.hostTool == undoEntry && decision.AsksOnlyForChanges():
-		grant, err = p.conclude(ctx, decision, requesterApproval())
+		grant, err = p.conclude(ctx, decision, policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "who asked for it"})
 	default:
 		shown := changes
 		if result.Err != nil { // a failed call makes no changes

@@ -1,13 +1,11 @@
 package dispatch
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -99,14 +97,6 @@ func looksSecret(c tool.Change) bool {
 	return false
 }
 
-// target returns the target of a symbolic link; empty if v is nil or is no link.
-func target(v *tool.Version) string {
-	if v == nil {
-		return ""
-	}
-	return v.Target
-}
-
 // record returns the record of one change, and adds the contents before and after to the
 // images. Its error is that somebody else has changed the file, or that a content cannot be
 // read.
@@ -114,7 +104,7 @@ func (a *changeRecorder) record(c tool.Change) (session.Change, error) {
 	out := session.Change{Path: filename.UTF8(c.Path), From: filename.UTF8(c.From), Kind: c.Kind} // JSON has UTF-8 only
 	secret := looksSecret(c)
 	// A redacted log would hold another name, and undo would put the file back under it.
-	named := a.p.d.opts.Redact.Finds([]byte(c.Path + "\n" + c.From + "\n" + target(c.Before)))
+	named := a.p.d.opts.Redact.Finds([]byte(c.Path + "\n" + c.From + "\n" + cmp.Or(c.Before, &tool.Version{}).Target))
 	shown := !secret && a.shown < maxDiffs && c.Kind != tool.TimesChanged && !strings.Contains(c.Path, "/.git/")
 	if shown {
 		a.shown++
@@ -171,7 +161,11 @@ func (a *changeRecorder) version(v *tool.Version, wanted bool) (out *session.Ver
 		why = session.NoPreimageMany
 	default:
 		a.hashBudget -= v.Size
-		sum, content, err = hashContent(v, wanted)
+		if !wanted {
+			sum, err = v.SHA256()
+		} else if content, err = v.Content(maxHashed); err == nil {
+			sum = sha256.Sum256(content)
+		}
 		switch {
 		case errors.Is(err, fs.ErrPermission): // a mode may keep its owner from reading it
 			why = session.NoPreimageUnreadable
@@ -195,24 +189,4 @@ func (a *changeRecorder) version(v *tool.Version, wanted bool) (out *session.Ver
 		return out, nil, why, nil
 	}
 	return out, content, "", nil
-}
-
-// hashContent returns the SHA-256 of a content, and the content if it is wanted.
-func hashContent(v *tool.Version, wanted bool) (sum [sha256.Size]byte, content []byte, err error) {
-	if !wanted {
-		sum, err = v.SHA256()
-		return sum, nil, err
-	}
-	r, err := v.Open()
-	if err != nil {
-		return sum, nil, err
-	}
-	var b bytes.Buffer
-	b.Grow(int(v.Size) + bytes.MinRead)
-	_, err = b.ReadFrom(io.LimitReader(r, maxHashed+1))
-	if err = errors.Join(err, r.Close()); err == nil && b.Len() > maxHashed {
-		err = fmt.Errorf("it has more bytes than its size of %d", v.Size)
-	}
-	content = b.Bytes()
-	return sha256.Sum256(content), content, err
 }

@@ -98,14 +98,12 @@ func (d *Dispatcher) SetCatalog(c *tool.Catalog) { d.catalog.Store(c) }
 // a call is a failed result, recorded like any other. An error means that the host or the
 // log is at fault, and that the turn cannot go on.
 func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	return d.start(ctx, call, "").wait()
+	return d.start(ctx, call).wait()
 }
 
-// start begins to carry out a call, and waits neither for a person nor for the tool. limit
-// becomes the LimitMessage of the result; empty: none.
-func (d *Dispatcher) start(ctx context.Context, call tool.Call, limit string) *pending {
+// start begins to carry out a call, and waits neither for a person nor for the tool.
+func (d *Dispatcher) start(ctx context.Context, call tool.Call) *pending {
 	p := d.newPending(call)
-	p.limit = limit
 	go p.drive(ctx)
 	return p
 }

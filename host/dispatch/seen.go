@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -79,7 +80,7 @@ func (s *seenFiles) note(call tool.Call, entry *tool.Entry, r tool.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range slices.Concat(there, made) {
-		path := absolute(name, call.Cwd)
+		path := paths.Absolute(name, call.Cwd)
 		k := s.files[path]
 		if at := stepIDOf(call); k.reportedIn != at || at.turn == 0 {
 			k = knownFile{hash: k.hash, before: k.hash, reportedIn: at}
@@ -93,14 +94,6 @@ func (s *seenFiles) note(call tool.Call, entry *tool.Entry, r tool.Result) {
 		k.hash = hashes[name]
 		s.files[path] = k
 	}
-}
-
-// absolute returns the clean absolute form of a path; a relative one starts at cwd.
-func absolute(path, cwd string) string {
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(cwd, path)
-	}
-	return filepath.Clean(path)
 }
 
 // checkSeen puts the hash of the content that the model has seen into the arguments of a
@@ -125,7 +118,7 @@ func (p *pending) checkSeen(entry *tool.Entry) error {
 		hashes[there[0]] = given
 	}
 	for _, name := range there {
-		k := p.seen.file(absolute(name, p.call.Cwd))
+		k := p.seen.file(paths.Absolute(name, p.call.Cwd))
 		inStep := c.Lines && p.call.Turn > 0 && k.reportedIn == stepIDOf(p.call)
 		if given := hashes[name]; given != "" && given != tool.Unseen && !(inStep && given == k.before) {
 			continue
@@ -171,7 +164,7 @@ var noContent = strings.Repeat("0", 64)
 // displayPath returns a path for the texts of errors: relative to the call's working
 // directory, or unchanged if the directory does not contain the file.
 func (p *pending) displayPath(path string) string {
-	if rel, err := filepath.Rel(p.call.Cwd, absolute(path, p.call.Cwd)); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(p.call.Cwd, paths.Absolute(path, p.call.Cwd)); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
 	}
 	return path
@@ -185,43 +178,32 @@ func (p *pending) warnOfBlindWrite(entry *tool.Entry, files []policy.NamedFile) 
 		return ""
 	}
 	for _, f := range files {
-		if f.Arg != c.Path || !f.Regular || p.seen.file(f.Name).hash != "" {
-			continue
-		}
-		if st, err := os.Lstat(f.Path); err == nil && st.Size() > 0 {
+		if st, err := os.Lstat(f.Path); f.Arg == c.Path && f.Regular && err == nil && st.Size() > 0 && p.seen.file(f.Name).hash == "" {
 			return "it replaces all of " + strconv.Quote(p.displayPath(f.Name)) + ", which no file tool has read in this conversation"
 		}
 	}
 	return ""
 }
 
-// mayRead reports whether every built-in tool that reads a file, and is offered, could read this
-// one without a question. False also if there is no such tool.
-func (p *pending) mayRead(name string) (may bool) {
-	for _, e := range p.d.catalog.Load().Entries() {
-		c := e.Content
-		if c == nil || c.Path == "" || e.Capabilities.Files != tool.FilesRead || e.Module.Origin != tool.OriginBuiltin || p.d.opts.Policy.Hides(e, p.call.Caller) {
-			continue
-		}
-		call := p.call
-		call.Tool, call.Args = e.Name, tool.Marshal(map[string]string{c.Path: name})
-		if p.d.opts.Policy.Decide(call, e, policy.Facts{Files: NamedFiles(p.d.opts.Policy, call, e)}).Effect() != policy.Allow {
-			return false
-		}
-		may = true
+// mayRead reports whether the built-in file_read could read a file without a question.
+func (p *pending) mayRead(name string) bool {
+	e, ok := p.d.catalog.Load().Find("file_read")
+	if !ok || e.Module.Origin != tool.OriginBuiltin {
+		return false
 	}
-	return may
+	call := p.call
+	call.Tool, call.Args = e.Name, tool.Marshal(map[string]string{"path": name})
+	return p.d.opts.Policy.Decide(call, e, policy.Facts{Files: NamedFiles(p.d.opts.Policy, call, e)}).Effect() == policy.Allow
 }
 
 // seenHash returns the hash of the content that the model has seen of the file k, noContent for
 // an unseen file that is too large, [tool.Unseen] for one that the tool may edit by its text, or
-// a refusal. inStep is set for a call with line numbers, if
-// a call of its step has reported the file before. Then only edits by line number may have
-// changed the content in this step: when the model wrote the call, it could not know other
-// changes.
+// a refusal. inStep is set for a call with line numbers, if a call of its step has reported the
+// file before. Then only edits by line number may have changed it in this step: the model could
+// not know other changes.
 func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name string) (string, error) {
 	switch {
-	case k.hash == "" && p.tooLarge(entry, absolute(name, p.call.Cwd)):
+	case k.hash == "" && p.tooLarge(entry, paths.Absolute(name, p.call.Cwd)):
 		return noContent, nil
 	case k.hash == "" && entry.Content.Exact && p.mayRead(name):
 		return tool.Unseen, nil

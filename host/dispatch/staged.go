@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -181,13 +182,11 @@ func (p *pending) commit(ctx context.Context, grant policy.Grant, staged policy.
 // may be the person's.
 func (p *pending) noteMade(files []session.Change) {
 	for _, f := range files {
-		if f.Before == nil {
-			f.Before = new(session.Version)
+		before, after := cmp.Or(f.Before, &session.Version{}).SHA256, cmp.Or(f.After, &session.Version{}).SHA256
+		if p.hostTool != nil {
+			after = ""
 		}
-		if f.After == nil || p.hostTool != nil {
-			f.After = new(session.Version)
-		}
-		p.d.opts.Policy.Freedom().Note(f.Kind, f.Path, f.From, f.Before.SHA256, f.After.SHA256)
+		p.d.opts.Policy.Freedom().Note(f.Kind, f.Path, f.From, before, after)
 	}
 }
 

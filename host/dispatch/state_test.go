@@ -61,7 +61,7 @@ func TestWhereACallIs(t *testing.T) {
 		<-end
 		return tool.Result{Output: tool.Text("done")}, nil
 	}
-	c := New(w.options).start(t.Context(), aCall("bash", `{"command":"ls"}`), "")
+	c := New(w.options).start(t.Context(), aCall("bash", `{"command":"ls"}`))
 	q := <-asked
 	if !w.did("state awaiting_permission") || w.did("state executing") {
 		t.Errorf("while it is asked about it did %v", w.trace)
@@ -115,7 +115,7 @@ func TestACancelledCallIsCompleted(t *testing.T) {
 				}
 				at(w, state, cancel)
 				args := map[string]string{"bash": `{"command":"ls"}`, "file_write": `{}`}[name]
-				c := New(w.options).start(ctx, aCall(name, args), "")
+				c := New(w.options).start(ctx, aCall(name, args))
 				r, err := c.wait()
 				if err != nil || r.Err == nil || r.Err.Code != tool.CodeCancelled || c.state != stateCompleted {
 					t.Errorf("%+v, %v, %s", r.Err, err, c.state)
@@ -166,7 +166,7 @@ func TestACrashEndsOnlyTheCall(t *testing.T) {
 			prepare(w)
 			d.opts = w.options
 			d.catalog.Store(w.options.Catalog)
-			c := d.start(t.Context(), aCall("file_write", `{}`), "")
+			c := d.start(t.Context(), aCall("file_write", `{}`))
 			r, err := c.wait()
 			if !errors.Is(err, errCrash) || c.state != stateCompleted {
 				t.Errorf("%v, %s", err, c.state)
@@ -393,7 +393,7 @@ func TestANoAnswersTheSameCallThatWaits(t *testing.T) {
 	for i := range n {
 		c := aCall("bash", `{"command":"ls"}`)
 		c.ID = fmt.Sprint("c", i)
-		calls = append(calls, d.start(t.Context(), c, ""))
+		calls = append(calls, d.start(t.Context(), c))
 	}
 	for range n {
 		<-waiting

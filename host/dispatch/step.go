@@ -36,7 +36,10 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 			takeAll()
 			p.callsAfter = len(calls) - i - 1
 		}
-		if alone && i >= untried && ctx.Err() == nil {
+		if i > 0 { // only a call that has run alone sets it
+			p.noToRest = started[i-1].noToRest
+		}
+		if alone && i >= untried && p.noToRest == nil && ctx.Err() == nil {
 			untried = i + max(copy(trials[i:], d.tryTogether(ctx, calls[i:])), 1)
 		}
 		p.limit, p.trial = limit, trials[i]

@@ -145,9 +145,9 @@ func TestCallsThatKeepSomethingRunOneAfterAnother(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		first, second := aCall("file_read", `{"path":"4"}`), aCall("file_read", `{"path":"5"}`)
 		first.ID, second.ID = "c4", "c5"
-		running := d.start(t.Context(), first, "")
+		running := d.start(t.Context(), first)
 		synctest.Wait()
-		waits := d.start(ctx, second, "")
+		waits := d.start(ctx, second)
 		synctest.Wait()
 		cancel(errors.New("enough"))
 		r, err := waits.wait()

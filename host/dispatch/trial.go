@@ -41,12 +41,9 @@ func (t *trial) answers(session string, question policy.Question) (policy.Answer
 		question.Reason == t.question.Reason && question.Warning == t.question.Warning // the calls before may have made a path special
 }
 
-// Limits of the contents that are held for the questions of one step, in bytes. A call with
-// more is asked about by itself.
-const (
-	maxTriedFile  = 1 << 20 // of one file
-	maxTriedBytes = 8 << 20 // of all versions of all files
-)
+// maxTriedBytes limits the contents that are held for the questions of one step, in bytes of all
+// versions of all files. A call with more is asked about by itself.
+const maxTriedBytes = 8 << 20
 
 // trials is the state of [Dispatcher.tryTogether].
 type trials struct {
@@ -58,10 +55,9 @@ type trials struct {
 	held     int64                  // bytes of all versions
 }
 
-// tryTogether tries the calls at the beginning of calls that only change files and would be
-// asked about, each on the changes of those before it, and asks about them together. Nothing is
-// changed: afterwards each call runs as usual, and the answer holds if the call then makes the
-// very changes that the person has seen. The result is nil if there are fewer than two.
+// tryTogether tries the first calls that only change files and would be asked about, each on the
+// changes of those before it, and asks about them together; nil: there are fewer than two. Nothing
+// is changed: each call then runs as usual, and the answer holds for the very changes it is about.
 func (d *Dispatcher) tryTogether(ctx context.Context, calls []tool.Call) []*trial {
 	runner, can := d.opts.Runner.(Trier)
 	n := 0
@@ -80,7 +76,6 @@ func (d *Dispatcher) tryTogether(ctx context.Context, calls []tool.Call) []*tria
 		if q.question, err = contain(func() (policy.Question, error) { return t.try(ctx, q.pending) }); err != nil {
 			break
 		}
-		defer d.counts.release(q.question.Tool)
 		defer q.question.Changes.Close()
 		tried = append(tried, q)
 	}
@@ -94,8 +89,7 @@ func (d *Dispatcher) tryTogether(ctx context.Context, calls []tool.Call) []*tria
 	return tried
 }
 
-// onlyEditsFiles reports whether the tool is a built-in one that reads and changes files, and
-// does nothing else.
+// onlyEditsFiles reports whether the tool is a built-in one that changes files and does nothing else.
 func (d *Dispatcher) onlyEditsFiles(name string) bool {
 	entry, ok := d.catalog.Load().Find(name)
 	if !ok {
@@ -109,20 +103,16 @@ func (d *Dispatcher) onlyEditsFiles(name string) bool {
 var errNotTried = errors.New("it is asked about by itself")
 
 // try runs a call on the changes so far, and returns the question about its own changes. After
-// an error the call is not counted, and further calls cannot be tried.
+// an error further calls cannot be tried. A call that is tried is not counted.
 func (t *trials) try(ctx context.Context, p *pending) (question policy.Question, err error) {
 	entry, err := p.check(ctx)
 	if err != nil {
 		return question, err
 	}
 	facts := policy.Facts{EarlierCalls: t.d.counts.reserve(entry.Name), Files: NamedFiles(t.d.opts.Policy, p.call, entry)}
-	defer func() {
-		if err != nil {
-			t.d.counts.release(entry.Name)
-		}
-	}()
+	t.d.counts.release(entry.Name)
 	decision := t.d.opts.Policy.Decide(p.call, entry, facts)
-	if _, _, denied := t.d.denials.find(p.call); denied || !decision.AsksOnlyForChanges() {
+	if _, denied := t.d.denials.find(p.call); denied || !decision.AsksOnlyForChanges() {
 		return question, errNotTried
 	}
 	grant, err := p.rehearse(decision)
@@ -133,25 +123,20 @@ func (t *trials) try(ctx context.Context, p *pending) (question policy.Question,
 		return question, err
 	}
 	result, staged, err := t.runner.Try(ctx, grant.WithBudgets(t.d.fuel.budgets(entry.Name)...), entry.Module, p.call, t.staged)
-	t.staged = staged
-	if err == nil && (staged == nil || result.Err != nil) {
-		err = errNotTried
-	}
-	if err != nil {
+	if t.staged = staged; err != nil {
 		return question, err
 	}
 	result, all, dirs := p.collectChanges(ctx, grant, entry, result, staged)
 	changes, ok := t.ownChanges(all)
-	if result.Err != nil || len(dirs) > 0 || !ok {
+	if !ok || len(dirs) > 0 {
 		return question, errNotTried
 	}
-	if decision, _ = decision.DecideShownChanges(ctx, changes); !decision.AsksOnlyForChanges() {
+	decision, _ = decision.DecideShownChanges(ctx, changes)
+	question = p.questionAbout(decision.WithDiff(ctx, changes), result, staged, changes)
+	if !decision.AsksOnlyForChanges() || !question.Changes.ShowsAll() {
+		question.Changes.Close()
 		return question, errNotTried
 	}
-	if decision = decision.WithDiff(ctx, changes); !decision.Question().Changes.ShowsAll() {
-		return question, errNotTried
-	}
-	question = p.questionAbout(decision, result, staged, changes)
 	question.Tried = true
 	t.seen.note(p.call, entry, result)
 	return question.Pose(t.d.opts.SessionID, time.Now()), nil
@@ -163,40 +148,22 @@ func (t *trials) ownChanges(all []tool.Change) (own []tool.Change, ok bool) {
 	missing := len(t.contents) // paths that earlier calls have changed
 	for _, c := range all {
 		earlier, was := t.contents[c.Path]
-		if was {
-			missing--
-		}
 		switch {
-		case c.Kind == tool.DirectoryCreated && c.After != nil:
-			if !was {
-				own, t.contents[c.Path] = append(own, c), heldVersion{Version: c.After}
-			}
-			continue
-		case c.Kind != tool.Created && c.Kind != tool.Modified || !isFile(c.After) || c.Before != nil && !isFile(c.Before):
+		case c.Kind != tool.DirectoryCreated && (c.Kind != tool.Created && c.Kind != tool.Modified || !c.After.IsFile() || c.Before != nil && !c.Before.IsFile()):
 			return nil, false
 		case was:
+			missing--
 			c.Kind, c.Before = tool.Modified, earlier.Version
 		case c.Before != nil:
-			before, ok := t.hold(c.Before)
-			if !ok {
-				return nil, false
-			}
-			c.Before = before.Version
+			c.Before = t.hold(c.Before).Version
 		}
-		after, ok := t.hold(c.After)
-		if !ok {
-			return nil, false
+		after := t.hold(c.After)
+		if c.After = after.Version; !was || after.sum != earlier.sum || after.Mode != earlier.Mode {
+			own, t.contents[c.Path] = append(own, c), after
 		}
-		if was && after.sum == earlier.sum && c.After.Mode == earlier.Mode {
-			continue
-		}
-		c.After = after.Version
-		own, t.contents[c.Path] = append(own, c), after
 	}
-	return own, len(own) > 0 && missing == 0
+	return own, len(own) > 0 && missing == 0 && t.held <= maxTriedBytes
 }
-
-func isFile(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() && v.Open != nil }
 
 // heldVersion is a version that can be read after the end of the stage.
 type heldVersion struct {
@@ -204,15 +171,18 @@ type heldVersion struct {
 	sum [sha256.Size]byte // of a file
 }
 
-// hold reads a version; ok is false if it is too large.
-func (t *trials) hold(v *tool.Version) (out heldVersion, ok bool) {
-	if t.held += v.Size; v.Size > maxTriedFile || t.held > maxTriedBytes {
-		return out, false
+// hold reads a version. If that fails, or too much is held, held is above maxTriedBytes.
+func (t *trials) hold(v *tool.Version) heldVersion {
+	if t.held += v.Size; t.held > maxTriedBytes || !v.Mode.IsRegular() {
+		return heldVersion{Version: v}
 	}
-	sum, content, err := hashContent(v, true)
+	content, err := v.Content(maxTriedBytes)
+	if err != nil || int64(len(content)) != v.Size {
+		t.held = maxTriedBytes + 1
+	}
 	held := *v
 	held.Open = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
-	return heldVersion{&held, sum}, err == nil && int64(len(content)) == v.Size
+	return heldVersion{&held, sha256.Sum256(content)}
 }
 
 // askTogether puts all questions before the first is answered, and waits for the answers.

@@ -67,7 +67,7 @@ func (d *disk) stage(g policy.Grant, mod *tool.Module, c tool.Call, earlier *ove
 		o.base, o.files = earlier.base, maps.Clone(earlier.files)
 	}
 	if content == "BIG" {
-		content = strings.Repeat("x", maxTriedFile+1)
+		content = strings.Repeat("x", maxTriedBytes+1)
 	}
 	o.files[name] = content
 	return tool.Result{Output: tool.Text("wrote " + name)}, o, nil
@@ -123,7 +123,7 @@ func TestEditsOfOneReplyAreAskedAboutTogether(t *testing.T) {
 		"each by itself": {[]string{"a=1", "b=2"}, nil,
 			func(_ *disk, q policy.Question) (policy.Answer, error) {
 				if q.Tried {
-					return no, policy.ErrSeparately
+					return no, errors.New("each by itself")
 				}
 				return yes, nil
 			}, "a=1 b=2 | a=1 | b=2", map[string]string{"a": "1", "b": "2"}},
@@ -265,7 +265,7 @@ func TestAnAnswerToATrialIsForWhatWasShown(t *testing.T) {
 			if _, counts := tr.answers("another session", now); counts && allow {
 				t.Errorf("%s: it counts in another session", name)
 			}
-			if tr.err = policy.ErrSeparately; !c.counts {
+			if tr.err = errors.New("each by itself"); !c.counts {
 				continue
 			}
 			if _, counts := tr.answers("s", now); counts {

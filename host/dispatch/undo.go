@@ -49,11 +49,6 @@ func (d *Dispatcher) Undo(ctx context.Context, call tool.Call) (tool.Result, err
 	return p.wait()
 }
 
-// requesterApproval returns the yes of the person who has requested the call.
-func requesterApproval() policy.Answer {
-	return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "who asked for it"}
-}
-
 // undoBrief returns the message that tells the model what a person undid; nil: nothing was
 // changed. It is a brief, because strangers may have chosen the file names in it.
 func (p *pending) undoBrief(result tool.Result) []session.Draft {

@@ -2,7 +2,6 @@ package door
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -145,9 +144,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 		s.agent = agent.New(opts.Agent)
 	}
 	if isNew {
-		if err := s.begin(d.opts.Program, opts, p); err != nil {
-			return nil, err
-		}
+		s.begin(d.opts.Program, opts, p)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -197,8 +194,7 @@ func (d *Door) loadSecrets(ctx context.Context, catalog *tool.Catalog, p *policy
 		return
 	}
 	seen := map[string]bool{} // names that were read, and errors that were reported
-	for _, name := range catalog.Names() {
-		e, _ := catalog.Find(name)
+	for _, e := range catalog.Entries() {
 		if len(e.Capabilities.Secrets) == 0 || p.Hides(e, tool.CallerAgent) && p.Hides(e, tool.CallerPerson) {
 			continue
 		}
@@ -237,17 +233,12 @@ func resumableEvents(events iter.Seq2[session.Event, error]) iter.Seq2[session.E
 
 // begin prepares the first event of a new session, which is recorded with the first call or
 // turn.
-func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) error {
+func (s *Session) begin(program string, opts SessionOptions, p *policy.Policy) {
 	body := session.Started{Program: program, Workspace: opts.Workspace, Mounts: []string{}, Tools: opts.Catalog.Names(), UIDMap: jail.UserNamespace(), Conversation: s.agent != nil}
 	for _, m := range p.Mounts() {
 		body.Mounts = append(body.Mounts, m.String())
 	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	s.Log.Begin(session.Draft{Type: session.TypeSessionStarted, Body: data})
-	return nil
+	s.Log.Begin(session.NewDraft(session.TypeSessionStarted, 0, 0, "", body))
 }
 
 // Close ends the session, so that another process can go on with it. No call may be running. A
@@ -311,11 +302,7 @@ func (s *Session) Turns(ctx context.Context) ([]undo.Turn, error) {
 
 // recordToolCall records that a call was requested.
 func (s *Session) recordToolCall(ctx context.Context, call tool.Call) error {
-	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
-	if err != nil {
-		return err
-	}
-	_, err = s.Log.Append(ctx, session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body})
+	_, err := s.Log.Append(ctx, session.NewDraft(session.TypeToolCall, 0, 0, call.ID, llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args)))))
 	return err
 }
 

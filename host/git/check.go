@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
@@ -136,10 +137,17 @@ func (f *files) dirs() (names []string) {
 	return slices.Compact(names)
 }
 
+// CutDir splits a path at its first .git. root is the directory above .git, and rel the path
+// below. inside is false for a path without .git.
+func CutDir(path string) (root, rel string, inside bool) {
+	root, rel, inside = strings.Cut(path+"/", "/.git/")
+	return root, strings.TrimSuffix(rel, "/"), inside
+}
+
 // repositoryRoot returns the directory in which the .git of a path lies, or else the path.
 func repositoryRoot(name string) string {
-	if i := strings.Index(name+"/", "/.git/"); i >= 0 {
-		return name[:max(i, 1)]
+	if root, _, inside := CutDir(name); inside {
+		return cmp.Or(root, "/")
 	}
 	return name
 }
@@ -310,8 +318,8 @@ func (d *dir) history(ctx context.Context) {
 	}
 	for name, c := range d.files.changed {
 		if strings.HasPrefix(name, d.path+"/logs/") && c[before] != nil && !c[before].Mode.IsDir() {
-			was, err := content(c[before], maxLog)
-			is, err2 := content(c[after], maxLog)
+			was, err := c[before].Content(maxLog)
+			is, err2 := c[after].Content(maxLog)
 			d.found.LogsRewritten = d.found.LogsRewritten || err != nil || err2 != nil || !bytes.HasPrefix(is, was)
 		}
 	}
@@ -563,7 +571,7 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 		return false, false, nil
 	case link:
 		return v.Mode&fs.ModeSymlink != 0 && hashObject(size, format.Blob, []byte(v.Target)) == e.id, false, nil
-	case !regular(v) || (v.Mode&0o100 != 0) != (e.mode&0o100 != 0) && !d.ignoreMode:
+	case !v.IsFile() || (v.Mode&0o100 != 0) != (e.mode&0o100 != 0) && !d.ignoreMode:
 		return false, false, nil
 	case !spend(&d.files.left.files, v.Size):
 		return false, false, errTooLong
@@ -577,7 +585,7 @@ func (d *dir) equal(v *tool.Version, e entry) (equal, ends bool, err error) {
 		_, err = io.CopyN(h, r, v.Size)
 		return string(h.Sum(nil)) == e.id, false, err
 	}
-	data, err := content(v, maxParsed)
+	data, err := v.Content(maxParsed)
 	if err != nil || hashObject(size, format.Blob, data) == e.id {
 		return err == nil, false, err
 	}
@@ -609,7 +617,7 @@ func (d *dir) blob(e entry) *tool.Version {
 // error is an IntegrityError for a wrong cached tree.
 func (d *dir) index(ctx context.Context) error {
 	c := d.files.changed[d.path+"/index"]
-	if c == nil || c[after] != nil && !regular(c[after]) {
+	if c == nil || c[after] != nil && !c[after].IsFile() {
 		return nil
 	}
 	was, err := readIndex(c[before], d.store.hashSize, d.files.left)

@@ -146,8 +146,6 @@ func (f *files) list(s side, top, dir string) (names []string) {
 	return names
 }
 
-func regular(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() }
-
 // file is an open regular file.
 type file struct {
 	io.ReaderAt
@@ -157,7 +155,7 @@ type file struct {
 
 // open opens a regular file for reads at any offset. Without one it returns fs.ErrNotExist.
 func open(v *tool.Version) (*file, error) {
-	if !regular(v) {
+	if !v.IsFile() {
 		return nil, fs.ErrNotExist
 	}
 	r, err := v.Open()
@@ -168,35 +166,14 @@ func open(v *tool.Version) (*file, error) {
 		return &file{at, r, v.Size}, nil
 	}
 	_ = r.Close()
-	data, err := content(v, maxWhole)
+	data, err := v.Content(maxWhole)
 	return &file{bytes.NewReader(data), io.NopCloser(nil), int64(len(data))}, err
 }
 
 // maxWhole limits the bytes of a file that is read into memory because it has no ReadAt.
 const maxWhole = 64 << 20
 
-var errTooLong = errors.New("it is too long")
-
-// content returns the bytes of a regular file. It returns errTooLong if there are more than
-// limit bytes, and fs.ErrNotExist if v is nil or no regular file.
-func content(v *tool.Version, limit int64) ([]byte, error) {
-	if !regular(v) {
-		return nil, fs.ErrNotExist
-	}
-	if v.Size > limit {
-		return nil, errTooLong
-	}
-	r, err := v.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = errTooLong
-	}
-	return data, err
-}
+var errTooLong = tool.ErrTooLong
 
 // text returns the content of a file below top on a side; "" if there is no such file.
 func (f *files) text(s side, top, name string, limit int64) (string, error) {
@@ -204,6 +181,6 @@ func (f *files) text(s side, top, name string, limit int64) (string, error) {
 	if err != nil || v == nil {
 		return "", err
 	}
-	data, err := content(v, limit)
+	data, err := v.Content(limit)
 	return string(data), err
 }

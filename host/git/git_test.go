@@ -101,8 +101,8 @@ func between(t testing.TB, was, is string) (changes []tool.Change) {
 		if a.Mode != b.Mode || a.Target != b.Target || a.Mode.IsRegular() && a.Size != b.Size {
 			return false
 		}
-		x, err := content(a, 1<<30)
-		y, err2 := content(b, 1<<30)
+		x, err := a.Content(1 << 30)
+		y, err2 := b.Content(1 << 30)
 		return !a.Mode.IsRegular() || err == nil && err2 == nil && bytes.Equal(x, y)
 	}
 	old, now := read(was), read(is)

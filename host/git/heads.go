@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/git/format"
@@ -11,9 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Heads looks up files in the repositories of a change set: whether git has a version of a file, and
-// whether git ignores the file. It reads the commit of HEAD before the changes, and the index after
-// the changes.
+// Heads tells whether git holds or ignores the files of a change set, by the commit of HEAD before
+// the changes and the index after them.
 type Heads struct {
 	files     *files
 	worktrees map[string]*worktree // by a directory inside; nil: there is none
@@ -43,15 +43,10 @@ func (h *Heads) Holds(c tool.Change) bool {
 		return false
 	}
 	rel := strings.TrimPrefix(name, w.worktreePath+"/")
-	for _, e := range []entry{w.entries[rel], w.entryIn(w.tree, rel)} {
-		if e.id == "" {
-			continue
-		}
-		if same, _, err := w.equal(c.Before, e); err == nil && same && w.store.has(after, e.id) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]entry{w.entries[rel], w.entryIn(w.tree, rel)}, func(e entry) bool {
+		same, _, err := w.equal(c.Before, e)
+		return e.id != "" && err == nil && same && w.store.has(after, e.id)
+	})
 }
 
 // maxIgnoreBytes limits the bytes of a .gitignore file; a larger one ignores nothing.
@@ -98,7 +93,6 @@ type worktree struct {
 	entries map[string]entry            // entries of the index after the change set; zero: in conflict, or empty
 	blind   bool                        // not all entries of the index are known
 	ignores map[string][]ignore.Pattern // patterns of .gitignore files of HEAD, by directory
-	tops    map[string]string           // results of topmost for directories
 }
 
 // worktreeOf returns the worktree that holds a directory; nil: there is none, or its .git is no
@@ -116,7 +110,7 @@ func (h *Heads) worktreeOf(name string) *worktree {
 		h.worktrees[name] = h.worktreeOf(path.Dir(name))
 		return h.worktrees[name]
 	}
-	w := &worktree{dir: h.files.openDir(name+"/.git", nil), entries: map[string]entry{}, ignores: map[string][]ignore.Pattern{}, tops: map[string]string{}}
+	w := &worktree{dir: h.files.openDir(name+"/.git", nil), entries: map[string]entry{}, ignores: map[string][]ignore.Pattern{}}
 	w.tree = w.headTree()
 	if v, err := h.files.version(after, w.top, w.path+"/index"); err == nil {
 		x, err := readIndex(v, w.store.hashSize, h.files.left)
@@ -158,34 +152,22 @@ func (d *dir) entryIn(tree, rel string) (e entry) {
 }
 
 // topmost returns the topmost part of a path that is ignored; empty: none is.
-func (w *worktree) topmost(rel string, isDir bool) (top string) {
-	if isDir {
-		if known, ok := w.tops[rel]; ok {
-			return known
-		}
-		defer func() { w.tops[rel] = top }()
-	}
-	parent := path.Dir(rel)
-	if parent != "." {
-		if top := w.topmost(parent, true); top != "" {
-			return top
-		}
-	}
-	for dir := parent; ; dir = path.Dir(dir) { // the patterns of the nearest directory come first
-		segments := strings.Split(strings.TrimPrefix(rel, strings.TrimPrefix(dir+"/", "./")), "/")
-		patterns := w.patterns(dir)
-		for i := len(patterns) - 1; i >= 0; i-- { // the last match decides
-			if p := &patterns[i]; !p.Match(segments, isDir) {
-				continue
-			} else if p.Negated() {
-				return ""
+func (w *worktree) topmost(rel string, isDir bool) string {
+	names := strings.Split(rel, "/")
+	for end := 1; end <= len(names); end++ {
+		ignored := false
+		for from := range end { // the last match of the nearest directory decides
+			for _, p := range w.patterns(path.Join(names[:from]...)) {
+				if p.Match(names[from:end], isDir || end < len(names)) {
+					ignored = !p.Negated()
+				}
 			}
-			return rel
 		}
-		if dir == "." {
-			return ""
+		if ignored {
+			return path.Join(names[:end]...)
 		}
 	}
+	return ""
 }
 
 // patterns returns the patterns of the .gitignore file of HEAD in a directory.

@@ -43,7 +43,7 @@ func readIndex(v *tool.Version, hashSize int, left *budget) (x index, err error)
 	if !spend(&left.index, v.Size) {
 		return x, errTooLong
 	}
-	data, err := content(v, maxIndex)
+	data, err := v.Content(maxIndex)
 	if err != nil {
 		return x, err
 	}
@@ -173,9 +173,8 @@ func (x index) changes(now index, each func(was, is *indexEntry)) {
 }
 
 // IndexDigest returns a digest of what an index says of files and commits: without the times and
-// inodes of files, and without the extensions in which git notes what it has seen in the
-// worktree, or where the entries are. It returns false for data that is not a sound index, or
-// has too many entries.
+// inodes of files, and the extensions about what git has seen in the worktree, or where the
+// entries are. It returns false for data that is no sound index, or has too many entries.
 func IndexDigest(data []byte) (sum [sha256.Size]byte, ok bool) {
 	for _, size := range []int{sha1.Size, sha256.Size} {
 		end := len(data) - size
@@ -185,7 +184,8 @@ func IndexDigest(data []byte) (sum [sha256.Size]byte, ok bool) {
 		sound := newHash(size)
 		sound.Write(data[:end])
 		x, err := parseIndex(data, size, newBudget())
-		if err != nil || !bytes.Equal(sound.Sum(nil), data[end:]) {
+		unhashed := bytes.Equal(data[end:], make([]byte, size)) // with index.skipHash
+		if err != nil || !unhashed && !bytes.Equal(sound.Sum(nil), data[end:]) {
 			continue
 		}
 		h := sha256.New()
@@ -210,26 +210,22 @@ func IndexDigest(data []byte) (sum [sha256.Size]byte, ok bool) {
 // only updates the times and inodes in git's index, or writes COMMIT_EDITMSG or FETCH_HEAD, in
 // which git leaves the message of its last commit and the list of its last fetch.
 func Negligible(changes []tool.Change) bool {
-	left := newBudget()
-	return !slices.ContainsFunc(changes, func(c tool.Change) bool { return !negligible(c, left) })
+	return !slices.ContainsFunc(changes, func(c tool.Change) bool { return !negligible(c) })
 }
 
-func negligible(c tool.Change, left *budget) bool {
+func negligible(c tool.Change) bool {
 	_, rel, inside := strings.Cut(filepath.ToSlash(c.Path), "/.git/")
 	switch {
-	case !inside || !regular(c.After) || c.Kind == tool.Renamed:
+	case !inside || !c.After.IsFile() || c.Kind == tool.Renamed:
 		return false
 	case rel == "COMMIT_EDITMSG", rel == "FETCH_HEAD":
 		return true
-	case rel != "index" || c.Kind != tool.Modified || !regular(c.Before) || c.Before.Mode != c.After.Mode:
+	case rel != "index" || c.Kind != tool.Modified || !c.Before.IsFile() || c.Before.Mode != c.After.Mode:
 		return false
 	}
-	for _, size := range []int{sha1.Size, sha256.Size} {
-		was, err := readIndex(c.Before, size, left)
-		is, err2 := readIndex(c.After, size, left)
-		if err == nil && err2 == nil {
-			return slices.Equal(was.entries, is.entries) && bytes.Equal(was.rest, is.rest)
-		}
-	}
-	return false
+	before, err := c.Before.Content(maxIndex)
+	after, err2 := c.After.Content(maxIndex)
+	was, ok := IndexDigest(before)
+	is, ok2 := IndexDigest(after)
+	return err == nil && err2 == nil && ok && ok2 && was == is
 }

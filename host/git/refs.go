@@ -39,7 +39,7 @@ func (d *dir) refIn(s side, in, name string) string {
 	if err == nil && (v == nil || v.Mode.IsDir()) {
 		return d.packed(s)[name]
 	}
-	data, err := content(v, maxRef)
+	data, err := v.Content(maxRef)
 	d.found.Incomplete = d.found.Incomplete || err != nil
 	if text := normalRef(string(data)); err == nil && text != "" {
 		return text
@@ -95,7 +95,7 @@ func (d *dir) changedRefs() (refs []Ref) {
 	all := map[string]bool{"HEAD": true}
 	for name, c := range d.files.changed {
 		rel, ok := strings.CutPrefix(name, d.path+"/")
-		if ok && strings.HasPrefix(rel, "refs/") && (regular(c[before]) || regular(c[after])) {
+		if ok && strings.HasPrefix(rel, "refs/") && (c[before].IsFile() || c[after].IsFile()) {
 			all[rel] = true
 		}
 	}
@@ -131,7 +131,7 @@ func (d *dir) refs(s side) map[string]bool {
 	walk = func(dir string, depth int) {
 		for _, name := range d.files.list(s, d.top, d.common+"/"+dir) {
 			name = dir + "/" + name
-			if isValidRef(name) && len(names) < maxRefs && is(name, regular) {
+			if isValidRef(name) && len(names) < maxRefs && is(name, (*tool.Version).IsFile) {
 				names[name] = true
 			} else if depth < maxPaths && is(name, func(v *tool.Version) bool { return v.Mode.IsDir() }) {
 				walk(name, depth+1)
@@ -141,7 +141,7 @@ func (d *dir) refs(s side) map[string]bool {
 	walk("refs", 0)
 	for _, name := range d.files.list(s, d.top, d.common+"/worktrees") {
 		name = "worktrees/" + name
-		if is(name+"/gitdir", regular) && is(name+"/commondir", regular) {
+		if is(name+"/gitdir", (*tool.Version).IsFile) && is(name+"/commondir", (*tool.Version).IsFile) {
 			names[name+"/HEAD"] = true
 		}
 	}
@@ -182,7 +182,7 @@ func (d *dir) changedIDs() (now, were map[string]bool, more bool) {
 			continue
 		}
 		for s, v := range c {
-			data, err := content(v, maxLog)
+			data, err := v.Content(maxLog)
 			more = more || err != nil && v != nil && !v.Mode.IsDir()
 			if side(s) == before {
 				maps.Copy(were, idsIn(string(data)))
@@ -221,11 +221,11 @@ func removedMessages(was, is *tool.Version) (lines []string, ok bool) {
 	if was == nil {
 		return nil, true
 	}
-	a, err := content(was, maxLog)
+	a, err := was.Content(maxLog)
 	if err != nil {
 		return nil, false
 	}
-	b, err := content(is, maxLog)
+	b, err := is.Content(maxLog)
 	if err != nil && is != nil {
 		return nil, false
 	}

@@ -90,17 +90,16 @@ func (f Provenance) String() string { return strings.TrimSpace(string(f.Source) 
 // commutative, associative and idempotent.
 func Narrow(all ...Ceiling) Ceiling {
 	var c Ceiling
+	lists, settings := c.lists(), c.settings()
 	for _, o := range all {
 		c.Rules = append(c.Rules, o.Rules...)
 		c.Modules = append(c.Modules, o.Modules...)
-		c.Directories = append(c.Directories, o.Directories...)
-		c.Hosts = append(c.Hosts, o.Hosts...)
-		c.Providers = append(c.Providers, o.Providers...)
-		c.BaseURLs = append(c.BaseURLs, o.BaseURLs...)
-		c.Registries = append(c.Registries, o.Registries...)
-		c.Hidden = append(c.Hidden, o.Hidden...)
-		c.DisabledCapabilities = append(c.DisabledCapabilities, o.DisabledCapabilities...)
-		c.DisabledNames = append(c.DisabledNames, o.DisabledNames...)
+		for i, l := range o.lists() {
+			*lists[i] = append(*lists[i], *l...)
+		}
+		for i, s := range o.settings() {
+			*settings[i] = append(*settings[i], *s...)
+		}
 		for key, limit := range o.Limits {
 			if c.Limits == nil {
 				c.Limits = map[string]Limit{}
@@ -113,24 +112,26 @@ func Narrow(all ...Ceiling) Ceiling {
 		if o.Changes != nil && (c.Changes == nil || compareLimits(*o.Changes, *c.Changes) < 0) {
 			c.Changes = o.Changes
 		}
-		c.AskFirst = append(c.AskFirst, o.AskFirst...)
-		c.SignedOnly = append(c.SignedOnly, o.SignedOnly...)
-		c.ModulesClosed = append(c.ModulesClosed, o.ModulesClosed...)
-		c.Confirm = append(c.Confirm, o.Confirm...)
-		c.NoAuto = append(c.NoAuto, o.NoAuto...)
-		c.AuditExports = append(c.AuditExports, o.AuditExports...)
 	}
 	c.Rules = sortUnique(c.Rules, Rule.identity)
 	c.Modules = sortUnique(c.Modules, func(l ModuleList) string {
 		return lengthPrefixed("", l.Digests) + lengthPrefixed("", l.Signers) + lengthPrefixed("", l.Namespaces) + lengthPrefixed(l.From.String())
 	})
-	for _, lists := range []*[]List{&c.Directories, &c.Hosts, &c.Providers, &c.BaseURLs, &c.Registries} {
-		*lists = sortUnique(*lists, func(l List) string { return lengthPrefixed("", l.Values) + lengthPrefixed(l.From.String()) })
+	for _, l := range lists {
+		*l = sortUnique(*l, func(l List) string { return lengthPrefixed("", l.Values) + lengthPrefixed(l.From.String()) })
 	}
-	for _, lines := range []*[]Setting{&c.Hidden, &c.DisabledCapabilities, &c.DisabledNames, &c.AskFirst, &c.SignedOnly, &c.ModulesClosed, &c.Confirm, &c.NoAuto, &c.AuditExports} {
-		*lines = sortUnique(*lines, func(l Setting) string { return lengthPrefixed(l.Value) + lengthPrefixed(l.From.String()) })
+	for _, s := range settings {
+		*s = sortUnique(*s, func(s Setting) string { return lengthPrefixed(s.Value) + lengthPrefixed(s.From.String()) })
 	}
 	return c
+}
+
+func (c *Ceiling) lists() []*[]List {
+	return []*[]List{&c.Directories, &c.Hosts, &c.Providers, &c.BaseURLs, &c.Registries}
+}
+
+func (c *Ceiling) settings() []*[]Setting {
+	return []*[]Setting{&c.Hidden, &c.DisabledCapabilities, &c.DisabledNames, &c.AskFirst, &c.SignedOnly, &c.ModulesClosed, &c.Confirm, &c.NoAuto, &c.AuditExports}
 }
 
 // sortUnique returns the values sorted by their identities, without duplicates.
@@ -215,13 +216,7 @@ func Permits(lists []List, value string) (bool, Provenance) {
 // Nil stays nil.
 func (c Ceiling) RestrictNetwork(n *network.Network) *network.Network {
 	for _, l := range c.Hosts {
-		var rules []network.Rule
-		for _, v := range l.Values {
-			if r, err := network.ParseListed(v); err == nil {
-				rules = append(rules, r)
-			}
-		}
-		n = n.Restrict(string(l.From.Source), rules)
+		n = n.Restrict(string(l.From.Source), hostRules(l.Values, network.ParseListed))
 	}
 	return n
 }

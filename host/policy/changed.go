@@ -35,18 +35,23 @@ func onPath(c match.Condition) bool {
 	return !any || strings.EqualFold(name, tool.PatchPath)
 }
 
-// applyPathRules applies the rules about paths to the changes that a call has made on its
-// stage: a command names no paths before it runs, and a third-party tool may give its
-// arguments any names. It reports whether this changes the decision. If the rules need more
-// work than they may use, the call is denied.
-func (d *Decision) applyPathRules(changes []tool.Change) bool {
-	var names []string
+// namesOf returns the paths of changes, after and before.
+func namesOf(changes []tool.Change) (names []string) {
 	for _, c := range changes {
 		names = append(names, c.Path)
 		if c.From != "" {
 			names = append(names, c.From)
 		}
 	}
+	return names
+}
+
+// applyPathRules applies the rules about paths to the changes that a call has made on its
+// stage: a command names no paths before it runs, and a third-party tool may give its
+// arguments any names. It reports whether this changes the decision. If the rules need more
+// work than they may use, the call is denied.
+func (d *Decision) applyPathRules(changes []tool.Change) bool {
+	names := namesOf(changes)
 	p := d.policy
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/policy/match"
@@ -89,13 +88,7 @@ func (p *Policy) decideStaging(d *Decision, chosen ChangesMode) {
 // directory that holds all of them allows the call, unless git loses something; then it asks. differs
 // reports whether there is such a rule. If not, changedDir of the result is set, for a command.
 func (d Decision) applyDirRules(changes []tool.Change, dirs []*git.Dir) (_ Decision, differs bool) {
-	var names []string
-	for _, c := range changes {
-		names = append(names, c.Path)
-		if c.From != "" {
-			names = append(names, c.From)
-		}
-	}
+	names := namesOf(changes)
 	args := d.args()
 	p := d.policy
 	p.mu.RLock()
@@ -132,16 +125,11 @@ func (s *access) dirOf(changes []tool.Change) string {
 	dir := ""
 	for _, c := range changes {
 		isDir := c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved || c.After != nil && c.After.Mode.IsDir()
-		for _, name := range []string{c.Path, c.From} {
-			switch {
-			case name == "":
-				continue
-			case !isDir:
+		for _, name := range []string{c.Path, c.OldPath()} {
+			if !isDir {
 				name = filepath.Dir(name)
 			}
-			if dir == "" {
-				dir = name
-			}
+			dir = cmp.Or(dir, name)
 			for !paths.In(name, dir) {
 				if dir == filepath.Dir(dir) {
 					return ""
@@ -151,8 +139,8 @@ func (s *access) dirOf(changes []tool.Change) string {
 		}
 	}
 	// A directory inside .git means nothing to a person.
-	if i := strings.Index(dir+"/", "/.git/"); i >= 0 {
-		dir = dir[:i+len("/.git")]
+	if root, _, inside := git.CutDir(dir); inside {
+		dir = root + "/.git"
 	}
 	again, err := ParseRule(Rule{Effect: Allow, Tool: bashTool, Below: dir}.String())
 	if _, seen := s.sees(dir); !seen || err != nil || again.Below != dir {

@@ -3,9 +3,7 @@ package policy
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"io/fs"
 	"path"
 	"regexp"
 	"slices"
@@ -29,9 +27,8 @@ const (
 	ModePlan Mode = "plan" // the model changes no file and reaches no host
 )
 
-// Freedom holds the mode of one chat, the directories below which plain changes need no answer,
-// and what such changes have removed. It ends with the chat. Its zero value is ModeAsk. It is
-// safe for concurrent use.
+// Freedom holds the mode of one chat, and what it may change without an answer. Its zero value is
+// ModeAsk. It is safe for concurrent use.
 type Freedom struct {
 	mu      sync.Mutex
 	plan    bool
@@ -131,19 +128,16 @@ func (f *Freedom) hasMade(c tool.Change) bool {
 
 // sumOf returns the SHA-256 of a regular file in hexadecimal digits; empty: it cannot be read.
 func sumOf(v *tool.Version) string {
-	sum, err := [sha256.Size]byte{}, fs.ErrInvalid
 	if v.Mode.IsRegular() {
-		sum, err = v.SHA256()
+		if sum, err := v.SHA256(); err == nil {
+			return fmt.Sprintf("%x", sum)
+		}
 	}
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%x", sum)
+	return ""
 }
 
-// cover returns the open directory that holds all changes of a call, with an answer to all rules
-// that ask, and counts the removed files. Its Dir is empty if there is none. why is set if too many
-// files would be removed.
+// cover returns the open directory that holds all changes of a call and answers all rules that ask;
+// its Dir is empty if there is none. It counts the removed files, and why says if they are too many.
 func (f *Freedom) cover(d *Decision, changes []tool.Change, removed int) (_ OpenDir, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,9 +178,8 @@ func (d *Decision) forbiddenByPlan(tier func() Tier) string {
 	return ""
 }
 
-// decideFreely allows a call that asks only about plain changes, if the chat is free to make
-// these. Otherwise it sets freeDir, if the answer [ScopeFree] can allow such changes below it. In
-// a directory that holds the home directory it does nothing.
+// decideFreely allows a call that asks only about plain changes, if the chat is free to make these;
+// else it sets freeDir, if [ScopeFree] can allow them. Above the home directory it does nothing.
 func (d Decision) decideFreely(ctx context.Context, changes []tool.Change, heads *git.Heads, dirs []*git.Dir) Decision {
 	f, dir := d.policy.freedom, d.call.Cwd
 	if paths.In(cmp.Or(d.policy.home, "/"), dir) || d.call.Caller == tool.CallerMCP || !d.CanRehearse() || len(d.specialPaths()) > 0 || d.histories != nil ||
@@ -208,16 +201,10 @@ func (d Decision) decideFreely(ctx context.Context, changes []tool.Change, heads
 		d.setOutcome(Allow, by, fmt.Sprintf("%s says allow, and its changes are plain", by.Rule))
 	case why != "" && f.Mode() == ModeAuto:
 		d.reason += ", and " + why
-	case why == "" && inside && d.call.Turn > 0 && d.access.writes(dir):
+	case why == "" && inside && d.call.Turn > 0:
 		d.freeDir, d.freeRemoves = dir, removed
 	}
 	return d
-}
-
-// writes reports whether tools may change the directory.
-func (s *access) writes(dir string) bool {
-	m, seen := s.sees(dir)
-	return seen && m.Write
 }
 
 // offersFreedom reports whether the question offers [ScopeFree]. As with other answers that last,
@@ -262,7 +249,7 @@ func (d Decision) whyNotPlain(ctx context.Context, changes []tool.Change, heads 
 			if _, secret := paths.SpecialForRead(name); secret {
 				return 0, "it changes what looks like a secret"
 			}
-			if rel, inside := inGit(name); strings.EqualFold(path.Base(name), ".gitignore") || inside && strings.HasSuffix(rel, "info/exclude") {
+			if _, rel, inside := git.CutDir(name); strings.EqualFold(path.Base(name), ".gitignore") || inside && strings.HasSuffix(rel, "info/exclude") {
 				return 0, "it changes what git ignores"
 			}
 		}
@@ -305,8 +292,8 @@ func whyNotPlainInGit(dir *git.Dir) string {
 // its place. A file that is moved as it is, but not in .git, and what git itself replaces, is not lost.
 func loses(c tool.Change) bool {
 	was, is := c.Before, c.After
-	to, inside := inGit(paths.Guest(c.Path))
-	from, fromGit := inGit(paths.Guest(c.OldPath()))
+	_, to, inside := git.CutDir(paths.Guest(c.Path))
+	_, from, fromGit := git.CutDir(paths.Guest(c.OldPath()))
 	switch {
 	case was == nil || was.Mode.IsDir():
 		return false

@@ -1,11 +1,11 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/policy/gitconfig"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -16,7 +16,7 @@ import (
 // everyday use are not special here: changes in a repository are judged by their content.
 func specialForCommand(c tool.Change, name string, find func(string) (paths.Special, bool)) (paths.Special, bool) {
 	s, special := find(name)
-	rel, inside := inGit(name)
+	_, rel, inside := git.CutDir(name)
 	switch {
 	case !inside && c.InRepository && c.Before == nil && c.From == "" && newInRepository(c, name):
 		return s, special
@@ -81,16 +81,6 @@ func specialInGit(c tool.Change, rel string) (s paths.Special, special bool) {
 	return s, true
 }
 
-// inGit returns the path below the first .git in a path. inside is false if there is none.
-func inGit(name string) (rel string, inside bool) {
-	names := strings.Split(name, "/")
-	i := slices.Index(names, ".git")
-	if i < 0 {
-		return "", false
-	}
-	return strings.Join(names[i+1:], "/"), true
-}
-
 // specialForConfig returns the special entry for a change of a repository's configuration,
 // which depends on the keys that differ. It is false if none does, or if the file is new and
 // harmless. s is the entry for the file.
@@ -126,14 +116,9 @@ func specialForConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
 // configText returns the content of a configuration file. It fails if the file is not regular,
 // has a hard link or is larger than [gitconfig.MaxBytes].
 func configText(v *tool.Version) (string, error) {
-	if !v.Mode.IsRegular() || v.HardLink != "" || v.Size > gitconfig.MaxBytes {
-		return "", fmt.Errorf("it is not a simple file")
+	if v.HardLink != "" {
+		return "", errors.New("it is not a simple file")
 	}
-	r, err := v.Open()
-	if err != nil {
-		return "", err
-	}
-	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, gitconfig.MaxBytes+1))
+	data, err := v.Content(gitconfig.MaxBytes)
 	return string(data), err
 }

@@ -15,9 +15,8 @@ import (
 // dependencyDirs are directories of packages that others wrote. Their changes ask each time.
 var dependencyDirs = []string{"node_modules", ".venv", "venv", "vendor", "target"}
 
-// decideWithoutIgnored decides freely about changes with the decision d, made from asked. What
-// git ignores does not count where a yes was given for it in this chat, but executables, links,
-// special paths and ignore files always do.
+// decideWithoutIgnored decides freely about changes with the decision d, made from asked. What git
+// ignores does not count where a yes was given for it, see [git.Heads.Ignored].
 func (asked Decision) decideWithoutIgnored(ctx context.Context, d Decision, changes []tool.Change, dirs []*git.Dir) Decision {
 	if len(changes) == 0 || isThirdParty(d.entry) {
 		return d
@@ -28,31 +27,25 @@ func (asked Decision) decideWithoutIgnored(ctx context.Context, d Decision, chan
 	if free.effect == Allow || !d.asksForChanges() {
 		return free
 	}
-	ignored := map[string]string{}
-	var rest []tool.Change
-	for _, c := range changes {
+	d.ignored = map[string]string{}
+	free.ignored = d.ignored
+	rest := slices.DeleteFunc(slices.Clone(changes), func(c tool.Change) bool {
 		top := heads.Ignored(c)
 		if top != "" {
-			ignored[c.Path] = top
+			d.ignored[c.Path] = top
 		}
-		if top == "" || d.asksAlways(c.Path) || !d.policy.freedom.ignores(top, c.Path) {
-			rest = append(rest, c)
-		}
-	}
-	free.ignored = ignored
-	switch {
+		return top != "" && !d.asksAlways(c.Path) && d.policy.freedom.ignores(top, c.Path)
+	})
+	switch again, _ := asked.DecideChanges(rest, dirs...); {
 	case len(rest) == len(changes):
 		return free
 	case len(rest) == 0:
-		free.setOutcome(Allow, Decider{Rule: "ignored by git", Source: SourceSession}, "it changes only what git ignores, and the answer for that was yes")
-		return free
-	}
-	if again, _ := asked.DecideChanges(rest, dirs...); again.effect == Allow && again.WithDiff(ctx, rest, dirs...).diff.ShowsAll() {
+		d.setOutcome(Allow, Decider{Rule: "ignored by git", Source: SourceSession}, "it changes only what git ignores, and the answer for that was yes")
+		return d
+	case again.effect == Allow && again.WithDiff(ctx, rest, dirs...).diff.ShowsAll():
 		return again
 	}
-	again := d.decideFreely(ctx, rest, heads, dirs)
-	again.ignored = ignored
-	return again
+	return d.decideFreely(ctx, rest, heads, dirs)
 }
 
 // asksAlways reports whether a change asks although git ignores it: in a directory of packages

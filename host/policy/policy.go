@@ -131,10 +131,7 @@ func (p *Policy) Limits() Limits { return p.limits }
 // arguments, as far as is known without a call. Such a tool need not be shown to the caller.
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, access: p.accessOf(entry), work: match.NewWork(), risk: RiskOf(entry)}
-	if len(p.applyCeiling(&d, p.likelyTier)) > 0 {
-		return true
-	}
-	if d.forbiddenByPlan(p.likelyTier) != "" {
+	if len(p.applyCeiling(&d, p.likelyTier)) > 0 || d.forbiddenByPlan(p.likelyTier) != "" {
 		return true
 	}
 	if !isThirdParty(entry) && d.reachesNetwork() && d.access.network.Closed() && !p.hasHostToAsk(&d) { // a third-party tool may work without the network, too

@@ -44,30 +44,24 @@ type Question struct {
 	Secrets   []tool.Secret // secrets for which the tool would get placeholders, never values
 	// Histories holds the repository histories that the question is about; the answer holds
 	// for all commands. Nil: the question is about the call.
-	Histories []History
-	Changes   *diff.Set        // changes that the call would make; nil: they are not known
-	Failed    bool             // set if the call has run and failed: it changes nothing
-	Tier      Tier             // tier in which the command would run; zero also without a command
-	Warning   string           // text that the person should know before answering
-	Scopes    []Scope          // scopes that the person can choose
-	Rules     map[Scope]string // words of the rule that an answer creates, by scope; none for "once"
-	// CoversLikeCommands is set if an answer for the session covers all commands with the same
-	// first words that change nothing outside the directory of the changes.
-	CoversLikeCommands bool
-	BindingChanges     []BindingChange // remembered rules that no longer apply because the tool has changed
-	CallsAfter         int             // calls of the same reply that begin after the end of this one; 0 if some may run beside it
-	Tried              bool            // the call was tried on the changes of others in its step: they are answered together, or with [ErrSeparately]
-	AllowRule          string          // rule that would have allowed the call; empty: none alone would
+	Histories          []History
+	Changes            *diff.Set        // changes that the call would make; nil: they are not known
+	Failed             bool             // set if the call has run and failed: it changes nothing
+	Tier               Tier             // tier in which the command would run; zero also without a command
+	Warning            string           // text that the person should know before answering
+	Scopes             []Scope          // scopes that the person can choose
+	Rules              map[Scope]string // words of the rule that an answer creates, by scope; none for "once"
+	CoversLikeCommands bool             // an answer for the session is for the first words of the command, see [Rule.FirstWords]
+	BindingChanges     []BindingChange  // remembered rules that no longer apply because the tool has changed
+	CallsAfter         int              // calls of the same reply that begin after the end of this one; 0 if some may run beside it
+	Tried              bool             // the call was tried on the changes of others in its step: they are answered together, or after an error each by itself, later
+	AllowRule          string           // rule that would have allowed the call; empty: none alone would
 
 	Module  string    // digest of the tool's module
 	Session string    // session of the question; [Question.Pose] sets this and the next two
 	AskedAt time.Time // time of the question; zero: it was not posed
 	ID      [32]byte  // digest of the question, which an answer has to name
 }
-
-// ErrSeparately is the error instead of an answer to a question with Tried set, if each of the
-// calls is to be asked about by itself, when those before it are done.
-var ErrSeparately = errors.New("each call is asked about by itself")
 
 // UnconfinedWarning is the warning for every command in [TierNone].
 const UnconfinedWarning = "it is not confined here: it has all your rights, on all your files"

@@ -76,9 +76,8 @@ type Rule struct {
 	// working directory of the call. The changes are known only after a call has run on a
 	// stage, so the rule does not count before. Empty: the rule is not narrowed.
 	Below string
-	// FirstWords narrows a rule with Below to commands with these first words, see
-	// [command.FirstWords]. Only answers in this session have it, and [ParseRule] does not read
-	// it. Nil: the rule is not narrowed.
+	// FirstWords narrows a rule with Below, of an answer in this session, to commands with these
+	// first words, see [command.FirstWords]. Nil: the rule is not narrowed.
 	FirstWords []string
 	// HistoryDir makes the rule one about histories: it decides whether commands of the tool
 	// may read histories that seem to hold secrets, of the repositories in this directory. It

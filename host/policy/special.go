@@ -100,6 +100,7 @@ func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Deci
 		if c.After != nil && (c.Kind == tool.Renamed && c.After.Mode.IsDir() || c.After.Mode.Type() == fs.ModeSymlink) {
 			find = paths.SpecialForMove
 		}
+		leads, sure := leadsTo(c)
 		for _, host := range []string{c.Path, c.From} {
 			if host == "" {
 				continue
@@ -112,8 +113,8 @@ func (d Decision) DecideChanges(changes []tool.Change, dirs ...*git.Dir) (_ Deci
 			if home := d.policy.home; !special && home != "" && paths.In(host, filepath.Join(home, "bin")) {
 				s, special = paths.HomeBin, true
 			}
-			if target, out := leavesMounts(d.access, c); out && !special {
-				s, special = paths.Special{Pattern: "link", Care: paths.Asked, What: "a symbolic link to " + strconv.Quote(target), Why: "it leads out of what tools are shown"}, true
+			if _, seen := d.access.sees(leads); leads != "" && !(seen && sure) && !special {
+				s, special = paths.Special{Pattern: "link", Care: paths.Asked, What: "a symbolic link to " + strconv.Quote(c.After.Target), Why: "it leads out of what tools are shown"}, true
 			}
 			switch {
 			case !special:
@@ -198,7 +199,7 @@ func (d Decision) WithDiff(ctx context.Context, changes []tool.Change, dirs ...*
 	}
 	d.diff = diff.New(ctx, changes, d.call.Cwd, func(c tool.Change) diff.Care {
 		name := paths.Guest(c.Path)
-		_, inside := inGit(name)
+		_, _, inside := git.CutDir(name)
 		switch {
 		case d.ignored[c.Path] != "":
 			return diff.CareIgnored
@@ -210,17 +211,6 @@ func (d Decision) WithDiff(ctx context.Context, changes []tool.Change, dirs ...*
 		return diff.CareSpecial
 	}, dirs...)
 	return d
-}
-
-// leavesMounts reports whether the change makes a symbolic link that leads, or could lead, out
-// of all mounts. target is the target of the link; empty: the change makes no link.
-func leavesMounts(s *access, c tool.Change) (target string, out bool) {
-	name, sure := leadsTo(c)
-	if name == "" {
-		return "", false
-	}
-	_, seen := s.sees(name)
-	return c.After.Target, !seen || !sure
 }
 
 // leadsTo returns the path to which a symbolic link leads that the change makes; empty: it makes

@@ -203,14 +203,9 @@ func (p *Project) IsAgreed(records []store.Record) bool {
 // SaveProject stores the modules of a project that a person has agreed to. It replaces
 // all records that the project had before.
 func SaveProject(s *store.Store, p *Project, reviews []*Review) error {
-	var codes [][]byte
-	for _, r := range reviews {
-		codes = append(codes, r.code)
-	}
-	return s.Change(codes, func(records []store.Record) ([]store.Record, error) {
+	return s.Change(codesOf(reviews), func(records []store.Record) ([]store.Record, error) {
 		for _, r := range reviews {
-			i := slices.IndexFunc(records, func(o store.Record) bool { return o.Name == r.Record.Name && o.Project == p.Workspace })
-			if err := r.checkUnchanged(records, i); err != nil {
+			if _, err := r.find(records); err != nil {
 				return nil, err
 			}
 		}

@@ -333,14 +333,10 @@ func arguments(s tool.Spec) string {
 
 // Save puts modules into the store, all or none, and removes the records that they replace.
 func Save(s *store.Store, reviews ...*Review) error {
-	var codes [][]byte
-	for _, r := range reviews {
-		codes = append(codes, r.code)
-	}
-	return s.Change(codes, func(records []store.Record) ([]store.Record, error) {
+	return s.Change(codesOf(reviews), func(records []store.Record) ([]store.Record, error) {
 		for _, r := range reviews {
-			i := slices.IndexFunc(records, func(o store.Record) bool { return o.Name == r.Record.Name && o.Project == r.Record.Project })
-			if err := r.checkUnchanged(records, i); err != nil {
+			i, err := r.find(records)
+			if err != nil {
 				return nil, err
 			}
 			if i >= 0 {
@@ -353,20 +349,27 @@ func Save(s *store.Store, reviews ...*Review) error {
 	})
 }
 
-// checkUnchanged returns an error if records[i] is not the record that was reviewed; i is -1
-// if there is none now. Asking the person can take long, and a module that somebody has
-// revoked meanwhile must not come back. OffReason may differ: an update sets it itself.
-func (r *Review) checkUnchanged(records []store.Record, i int) error {
+func codesOf(reviews []*Review) (codes [][]byte) {
+	for _, r := range reviews {
+		codes = append(codes, r.code)
+	}
+	return codes
+}
+
+// find returns the index of the module's record; -1: there is none. It returns an error if it is
+// not the record that was reviewed. Asking the person can take long, and a module that somebody
+// has revoked meanwhile must not come back. OffReason may differ: an update sets it itself.
+func (r *Review) find(records []store.Record) (int, error) {
+	i := slices.IndexFunc(records, func(o store.Record) bool { return o.Name == r.Record.Name && o.Project == r.Record.Project })
 	switch {
 	case i < 0 && r.Previous == nil:
-		return nil
 	case i < 0:
-		return fmt.Errorf("%s was removed by somebody else meanwhile; do it again", r.Record.Name)
+		return i, fmt.Errorf("%s was removed by somebody else meanwhile; do it again", r.Record.Name)
 	case r.Previous == nil || records[i].Digest != r.Previous.Digest || records[i].Signer != r.Previous.Signer || records[i].System != r.Previous.System ||
 		!slices.Equal(records[i].OffTools, r.Previous.OffTools) || !maps.EqualFunc(records[i].Allowances, r.Previous.Allowances, tool.Allowance.Equal):
-		return fmt.Errorf("%s was changed by somebody else meanwhile; do it again", r.Record.Name)
+		return i, fmt.Errorf("%s was changed by somebody else meanwhile; do it again", r.Record.Name)
 	}
-	return nil
+	return i, nil
 }
 
 // SetOffReason sets the reason why the tools of a module are not offered. Empty: they are

@@ -49,7 +49,7 @@ func (e *DirReader) Read(f *os.File) (_ Entry, more bool, _ error) {
 		}
 		n := 0
 		err := onFd(f, func(fd int) (err error) {
-			n, err = retryEINTR(func() (int, error) { return unix.Getdents(fd, e.buf) })
+			n, err = RetryEINTR(func() (int, error) { return unix.Getdents(fd, e.buf) })
 			return err
 		})
 		if err != nil || n <= 0 {

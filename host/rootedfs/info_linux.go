@@ -21,7 +21,7 @@ var _ [unsafe.Sizeof(syscall.Stat_t{})]byte = [unsafe.Sizeof(unix.Stat_t{})]byte
 
 // fstatat sets i.sys to the state of a name in a directory. flags are those of fstatat.
 func (i *hostInfo) fstatat(dir int, name string, flags int) error {
-	_, err := retryEINTR(func() (int, error) {
+	_, err := RetryEINTR(func() (int, error) {
 		return 0, unix.Fstatat(dir, name, (*unix.Stat_t)(unsafe.Pointer(&i.sys)), flags)
 	})
 	return err
@@ -35,7 +35,7 @@ func (i *hostInfo) statPath(dir int, name string, flags int) error {
 		return err
 	}
 	defer unix.Close(fd)
-	_, err = retryEINTR(func() (int, error) { return 0, syscall.Fstat(fd, &i.sys) })
+	_, err = RetryEINTR(func() (int, error) { return 0, syscall.Fstat(fd, &i.sys) })
 	return err
 }
 

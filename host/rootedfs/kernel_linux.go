@@ -63,7 +63,7 @@ func RefuseKernelFd(fd int) error {
 // fileSystem returns the type of the file system of a descriptor, as fstatfs reports it.
 func fileSystem(fd int) (uint32, error) {
 	var st unix.Statfs_t
-	_, err := retryEINTR(func() (int, error) { return 0, unix.Fstatfs(fd, &st) })
+	_, err := RetryEINTR(func() (int, error) { return 0, unix.Fstatfs(fd, &st) })
 	return uint32(st.Type), err
 }
 

@@ -95,7 +95,7 @@ func (r *remover) empty(dir int) {
 			return
 		}
 		for {
-			n, err := retryEINTR(func() (int, error) { return unix.ReadDirent(dir, r.buf) })
+			n, err := RetryEINTR(func() (int, error) { return unix.ReadDirent(dir, r.buf) })
 			if err != nil || n <= 0 {
 				r.recordError(err)
 				break
@@ -148,7 +148,7 @@ func (r *remover) recordError(err error) {
 // unlink removes a file, a link or an empty directory; ENOTEMPTY for one with entries.
 func unlink(dir int, name string) error {
 	try := func(flags int) error {
-		_, err := retryEINTR(func() (int, error) { return 0, unix.Unlinkat(dir, name, flags) })
+		_, err := RetryEINTR(func() (int, error) { return 0, unix.Unlinkat(dir, name, flags) })
 		return err
 	}
 	err := try(0)
@@ -166,7 +166,7 @@ func unlink(dir int, name string) error {
 }
 
 func openDirAt(dir int, name string) (int, error) {
-	return retryEINTR(func() (int, error) {
+	return RetryEINTR(func() (int, error) {
 		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	})
 }

@@ -65,7 +65,7 @@ type kernelRoot struct {
 // openKernelRoot opens the directory of a mount. It does not use O_PATH: a directory that
 // cannot be listed is refused here, as by os.Root, and not in the middle of a guest's work.
 func openKernelRoot(name string) (Root, error) {
-	fd, err := retryEINTR(func() (int, error) {
+	fd, err := RetryEINTR(func() (int, error) {
 		return unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
@@ -197,7 +197,7 @@ func (r *kernelRoot) OpenContent(name string) (Content, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	fi := &hostInfo{name: name}
-	_, err = retryEINTR(func() (int, error) { return 0, syscall.Fstat(fd, &fi.sys) })
+	_, err = RetryEINTR(func() (int, error) { return 0, syscall.Fstat(fd, &fi.sys) })
 	switch {
 	case err != nil:
 	case fi.IsDir():
@@ -218,7 +218,7 @@ type descriptor int
 
 func (d descriptor) ReadAt(p []byte, off int64) (done int, _ error) {
 	for done < len(p) {
-		n, err := retryEINTR(func() (int, error) { return unix.Pread(int(d), p[done:], off+int64(done)) })
+		n, err := RetryEINTR(func() (int, error) { return unix.Pread(int(d), p[done:], off+int64(done)) })
 		if err != nil {
 			return done, err
 		}
@@ -302,7 +302,7 @@ func (r *kernelRoot) Readlink(name string) (target string, err error) {
 	err = r.inParentDir("readlinkat", name, func(dir int, last string) error {
 		for size := 128; ; size *= 2 {
 			buf := make([]byte, size)
-			n, err := retryEINTR(func() (int, error) { return unix.Readlinkat(dir, last, buf) })
+			n, err := RetryEINTR(func() (int, error) { return unix.Readlinkat(dir, last, buf) })
 			if err != nil {
 				return err
 			}
@@ -317,7 +317,7 @@ func (r *kernelRoot) Readlink(name string) (target string, err error) {
 
 func (r *kernelRoot) Mkdir(name string, perm fs.FileMode) error {
 	return r.inParentDir("mkdirat", name, func(dir int, last string) error {
-		_, err := retryEINTR(func() (int, error) { return 0, unix.Mkdirat(dir, last, uint32(perm.Perm())) })
+		_, err := RetryEINTR(func() (int, error) { return 0, unix.Mkdirat(dir, last, uint32(perm.Perm())) })
 		return err
 	})
 }
@@ -327,22 +327,7 @@ func (r *kernelRoot) Symlink(target, name string) error {
 }
 
 // Remove tries to remove a file and then a directory: its caller may have seen another type.
-func (r *kernelRoot) Remove(name string) error {
-	return r.inParentDir("unlinkat", name, func(dir int, last string) error {
-		unlink := func(flags int) error {
-			_, err := retryEINTR(func() (int, error) { return 0, unix.Unlinkat(dir, last, flags) })
-			return err
-		}
-		err := unlink(0)
-		if err == nil {
-			return nil
-		}
-		if dirErr := unlink(unix.AT_REMOVEDIR); dirErr != unix.ENOTDIR {
-			return dirErr
-		}
-		return err // it is not a directory
-	})
-}
+func (r *kernelRoot) Remove(name string) error { return r.inParentDir("unlinkat", name, unlink) }
 
 func (r *kernelRoot) Rename(oldName, newName string) error {
 	return r.inParentDir("renameat", oldName, func(oldDir int, oldLast string) error {
@@ -366,8 +351,8 @@ func (r *kernelRoot) ListsInodes() bool {
 
 func (r *kernelRoot) RenameReplacesEmptyDir() bool { return true }
 
-// retryEINTR calls op again as long as a signal interrupts the call.
-func retryEINTR(op func() (int, error)) (int, error) {
+// RetryEINTR calls op again as long as a signal interrupts the call.
+func RetryEINTR(op func() (int, error)) (int, error) {
 	for {
 		n, err := op()
 		if err != unix.EINTR {

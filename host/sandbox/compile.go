@@ -58,17 +58,19 @@ type traits struct {
 	Missing  []preview1.MissingFunction `json:",omitempty"` // imported functions of WASI that the host does not have
 }
 
-// traitsOf returns the traits of an admitted module. It fails if the manifest in the module is
-// wrong; that of a native module is not read.
-func traitsOf(mod *tool.Module, a *admit.Module) (traits, error) {
-	t := traits{Kind: a.Kind, Unstable: a.Unstable, Missing: a.Missing}
-	section, ok := wasm.CustomSection(a.Decoded, wasm.ManifestSection)
-	if !ok || a.Kind == wasm.Native {
-		return t, nil
+// admitWithTraits is admit that also returns the traits of the module. It fails if the manifest
+// in the module is wrong; that of a native module is not read.
+func (s *Sandbox) admitWithTraits(ctx context.Context, mod *tool.Module) (a *admit.Module, t traits, err error) {
+	if a, err = s.admit(ctx, mod); err != nil {
+		return nil, t, err
 	}
-	m, err := sectionManifest(mod, a, section)
-	t.About = &m
-	return t, err
+	t = traits{Kind: a.Kind, Unstable: a.Unstable, Missing: a.Missing}
+	if section, ok := wasm.CustomSection(a.Decoded, wasm.ManifestSection); ok && a.Kind != wasm.Native {
+		var m tool.Manifest
+		m, err = sectionManifest(mod, a, section)
+		t.About = &m
+	}
+	return a, t, err
 }
 
 // compiledModule is a module that is ready to be instantiated. Each has a runtime and an
@@ -174,11 +176,7 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiledMod
 	if err := s.mayCompile(mod); err != nil {
 		return nil, err
 	}
-	a, err := s.admit(ctx, mod)
-	if err != nil {
-		return nil, err
-	}
-	t, err := traitsOf(mod, a)
+	a, t, err := s.admitWithTraits(ctx, mod)
 	if err != nil {
 		return nil, err
 	}
@@ -488,11 +486,7 @@ func findCode(rt wazero.Runtime, code []byte) (wazero.CompiledModule, error) {
 // prepareInterpreter makes a module ready for the interpreter. Nobody may set
 // Options.Interpreter to run strangers' modules: this process reads them here.
 func (s *Sandbox) prepareInterpreter(ctx context.Context, mod *tool.Module) (*compiledModule, error) {
-	a, err := s.admit(ctx, mod)
-	if err != nil {
-		return nil, err
-	}
-	t, err := traitsOf(mod, a)
+	a, t, err := s.admitWithTraits(ctx, mod)
 	if err != nil {
 		return nil, err
 	}

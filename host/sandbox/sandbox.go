@@ -192,54 +192,39 @@ func (s *Sandbox) trim(now time.Time) {
 // write nor start a process, or if its process changes files directly, see
 // [policy.ChangesDirect].
 func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error) {
-	if err := grant.Check(call, mod.Digest); err != nil {
-		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
-	}
-	exec, starts := grant.Exec()
-	if grant.Rehearsal() && (starts && exec.Changes == policy.ChangesDirect || grant.Network() != nil || exec.Network != nil) {
-		return tool.Result{}, nil, fmt.Errorf("run %s: a call that may start a process or make requests cannot be rehearsed", call.Tool)
-	}
-	set, err := s.newStage(grant)
-	if err != nil {
-		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
-	}
-	return s.runOn(ctx, set, grant, mod, call, report, false)
+	return s.run(ctx, nil, false, grant, mod, call, report)
 }
 
 // Try implements dispatch.Trier.
 func (s *Sandbox) Try(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, on policy.Staged) (tool.Result, policy.Staged, error) {
-	err := grant.Check(call, mod.Digest)
-	if !grant.Rehearsal() || grant.MayExec() || grant.Network() != nil {
-		err = errors.Join(err, errors.New("only a rehearsed call that changes files can be tried with others"))
-	}
 	var set *stage.Set
-	if earlier, ok := on.(*stagedChanges); ok && earlier.trial {
-		set = earlier.set
-	} else if err == nil {
+	if earlier, ok := on.(*stage.Staged); ok && earlier.Trial {
+		set = earlier.Set
+	}
+	return s.run(ctx, set, true, grant, mod, call, nil)
+}
+
+// run carries out a call on a stage; nil: on a new one, if it needs one. trial is as in
+// [stage.Staged]. After a failure the stage has ended.
+func (s *Sandbox) run(ctx context.Context, set *stage.Set, trial bool, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (result tool.Result, _ policy.Staged, err error) {
+	exec, starts := grant.Exec()
+	err = grant.Check(call, mod.Digest)
+	switch {
+	case err != nil:
+	case trial && !grant.Rehearsal():
+		err = errors.New("only a rehearsed call can be tried")
+	case grant.Rehearsal() && (starts && (trial || exec.Changes == policy.ChangesDirect) || grant.Network() != nil || exec.Network != nil):
+		err = errors.New("a call that may start a process or make requests cannot be rehearsed")
+	case set == nil:
 		set, err = s.newStage(grant)
 	}
 	if err != nil {
-		if set != nil {
-			err = errors.Join(err, set.Drop())
-		}
-		return tool.Result{}, nil, fmt.Errorf("try %s: %w", call.Tool, err)
+		err = fmt.Errorf("run %s: %w", call.Tool, err)
+	} else if c, loadErr := s.load(ctx, mod); loadErr != nil {
+		result, err = loadErrorResult(ctx, call.Tool, loadErr)
+	} else {
+		result, err = s.call(ctx, c, mod, grant, set, call, report)
 	}
-	return s.runOn(ctx, set, grant, mod, call, nil, true)
-}
-
-// runOn runs a call on a stage; nil: it needs none. trial is as in stagedChanges. After a
-// failure the stage has ended.
-func (s *Sandbox) runOn(ctx context.Context, set *stage.Set, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress), trial bool) (tool.Result, policy.Staged, error) {
-	_, starts := grant.Exec()
-	c, err := s.load(ctx, mod)
-	if err != nil {
-		result, err := loadErrorResult(ctx, call.Tool, err)
-		if set != nil {
-			err = errors.Join(err, set.Drop())
-		}
-		return result, nil, err
-	}
-	result, err := s.call(ctx, c, mod, grant, set, call, report)
 	if set == nil {
 		return result, nil, err
 	}
@@ -252,5 +237,5 @@ func (s *Sandbox) runOn(ctx context.Context, set *stage.Set, grant policy.Grant,
 	if result.Err != nil { // its process may have written to caches
 		set.Forget()
 	}
-	return result, &stagedChanges{set, call, mod.Digest, grant.Limits().Timeout, trial}, nil
+	return result, &stage.Staged{Set: set, Call: call, Digest: mod.Digest, Timeout: grant.Limits().Timeout, Trial: trial}, nil
 }

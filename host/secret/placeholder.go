@@ -220,7 +220,7 @@ func hostOf(u *url.URL) (string, error) {
 	case u.Scheme == "https":
 	case u.Scheme == "http" && port == "443":
 		return "", errors.New("no secret is sent over \"http\" to port 443") // its host would have the same form as that of https
-	case u.Scheme == "http" && loopback(u.Hostname()):
+	case u.Scheme == "http" && IsLoopback(u.Hostname()):
 		if port == "" {
 			port = "80"
 		}
@@ -237,7 +237,8 @@ func hostOf(u *url.URL) (string, error) {
 	return tool.NormalHost(name)
 }
 
-func loopback(name string) bool {
+// IsLoopback reports whether a host of a URL is this machine.
+func IsLoopback(name string) bool {
 	ip, err := netip.ParseAddr(name)
 	return err == nil && ip.IsLoopback() || strings.EqualFold(name, "localhost")
 }

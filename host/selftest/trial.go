@@ -136,6 +136,15 @@ func (t *trial) withModule(g Guest) Guest {
 	return g
 }
 
+// runStopped runs a guest, and returns what ended its call, see stoppedBy.
+func (t *trial) runStopped(g Guest, wantMessage string, codes ...tool.Code) (string, error) {
+	o, err := t.run(g)
+	if err != nil {
+		return "", err
+	}
+	return stoppedBy(o, wantMessage, codes...)
+}
+
 // runReport has the machine execute a script to its end, and returns the report.
 func (t *trial) runReport(g Guest, s *script) (report, error) {
 	o, err := t.runScript(g, s)
@@ -145,7 +154,11 @@ func (t *trial) runReport(g Guest, s *script) (report, error) {
 	if o.Result.Err != nil {
 		return nil, newUntried("the guest ended early: %s: %s", o.Result.Err.Code, o.Result.Err.Message)
 	}
-	return readReport(o.Result.Output)
+	r, err := readReport(o.Result.Output)
+	if err == nil && r.callCount(s.calls[len(s.calls)-1]) == 0 {
+		err = newUntried("the guest did not get to the end")
+	}
+	return r, err
 }
 
 // runChecked is runReport, with the refusals of the script, see [report.check].

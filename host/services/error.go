@@ -39,7 +39,7 @@ func (e *Error) Remedy() (hint string, final bool) { return e.Hint, e.Final }
 
 // Error returns the text as one line of at most 600 characters, because guests and other machines
 // can influence the wrapped text. A longer text is cut.
-func (e *Error) Error() string { return oneLine(e.Err.Error()) }
+func (e *Error) Error() string { return Line(e.Err.Error(), 600) }
 
 func (e *Error) Unwrap() error { return e.Err }
 
@@ -60,14 +60,14 @@ func KindOf(err error) Kind {
 	return 0
 }
 
-func oneLine(s string) string {
-	const maxRunes = 600
-	s = strings.Map(func(r rune) rune {
+// Line returns a text as one printable line of at most maxRunes characters.
+func Line(s string, maxRunes int) string {
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return ' '
-	}, strings.ToValidUTF8(s, " "))
+	}, strings.ToValidUTF8(s, " ")))
 	if runes := []rune(s); len(runes) > maxRunes {
 		return string(runes[:maxRunes-1]) + "…"
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -158,7 +157,7 @@ func (s *Settings) secretFor(ctx context.Context, to serverOf, secrets *secret.V
 		return "", mistake("", "%s: %v", to.address, err)
 	}
 	switch {
-	case u.Scheme != "https" && !isThisMachine(u.Hostname()):
+	case u.Scheme != "https" && !secret.IsLoopback(u.Hostname()):
 		return "", mistake("use https, or a key in a variable", "the secret %s is not sent to %s: anybody on the way could read it", name, to.address)
 	case len(record.Hosts) > 0 && !slices.Contains(record.Hosts, host):
 		return "", mistake(fmt.Sprintf("bind it to that host, too: stockade secret set %s --host %s", name, host),
@@ -175,11 +174,6 @@ func sameServer(a, b string) bool {
 	x, err := url.Parse(a)
 	y, err2 := url.Parse(b)
 	return err == nil && err2 == nil && x.Scheme == y.Scheme && strings.EqualFold(x.Host, y.Host)
-}
-
-func isThisMachine(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
 // setServerAddress sets the address of [model] from its provider's usual variable, if nothing

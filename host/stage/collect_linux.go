@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -154,30 +153,22 @@ func (c *collector) collectDir(dir *Node, fd int, rel string, opaque bool) error
 	defer func() { c.depth-- }()
 	var dirs []upperEntry
 	kept := map[string]bool{}
-	for {
-		names, err := f.Readdirnames(1024)
-		for _, name := range names {
-			e := upperEntry{name: name}
-			if err := c.lookUp(dir, fd, &e); err != nil {
-				return err
-			}
-			if opaque {
-				kept[name] = true
-			}
-			if e.st.Mode&unix.S_IFMT == unix.S_IFDIR {
-				dirs = append(dirs, e) // so that the cursor stays in dir until the loop ends
-				continue
-			}
-			if err := c.collectFile(dir, fd, path.Join(rel, name), e); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF || err == nil && len(names) == 0 {
-			break
-		}
-		if err != nil {
+	err := eachName(f, 1024, func(name string) error {
+		e := upperEntry{name: name}
+		if err := c.lookUp(dir, fd, &e); err != nil {
 			return err
 		}
+		if opaque {
+			kept[name] = true
+		}
+		if e.st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			dirs = append(dirs, e) // so that the cursor stays in dir until the loop ends
+			return nil
+		}
+		return c.collectFile(dir, fd, path.Join(rel, name), e)
+	})
+	if err != nil {
+		return err
 	}
 	if opaque && dir.origin != nil {
 		if err := c.removeHidden(dir, kept); err != nil {
@@ -363,35 +354,27 @@ func (c *collector) removeHidden(dir *Node, kept map[string]bool) error {
 	}
 	defer list.Close()
 	var dirs []upperEntry
-	for {
-		names, err := list.Readdirnames(1024)
-		for _, name := range names {
-			if kept[name] {
-				continue
-			}
-			if err := c.count(); err != nil {
-				return err
-			}
-			n, live, err := c.cur.Child(dir, name)
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-				return c.clash(path.Join(dir.Path(), name), "while the command ran")
-			case err != nil:
-				return err
-			case n.mode.IsDir():
-				dirs = append(dirs, upperEntry{n: n, live: live})
-			default:
-				if err := c.collectRemoved(n, live); err != nil {
-					return err
-				}
-			}
+	err = eachName(list, 1024, func(name string) error {
+		if kept[name] {
+			return nil
 		}
-		if err == io.EOF || err == nil && len(names) == 0 {
-			break
-		}
-		if err != nil {
+		if err := c.count(); err != nil {
 			return err
 		}
+		n, live, err := c.cur.Child(dir, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return c.clash(path.Join(dir.Path(), name), "while the command ran")
+		case err != nil:
+			return err
+		case n.mode.IsDir():
+			dirs = append(dirs, upperEntry{n: n, live: live})
+			return nil
+		}
+		return c.collectRemoved(n, live)
+	})
+	if err != nil {
+		return err
 	}
 	for _, e := range dirs {
 		if err := c.collectRemoved(e.n, e.live); err != nil {

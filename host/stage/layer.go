@@ -1,11 +1,9 @@
 package stage
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 
-	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/rootedfs"
 )
 
@@ -68,12 +66,10 @@ func (l *Layer) NoteIndex() {
 		return
 	}
 	defer file.Close()
-	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
-		return
-	}
-	data, err := io.ReadAll(io.LimitReader(file, maxRememberedBytes+1))
-	if sum, ok := git.IndexDigest(data); ok && err == nil {
-		l.index = (*digest)(&sum)
+	if st, err := file.Stat(); err == nil && st.Mode().IsRegular() {
+		if sum, err := contentDigest(file); err == nil {
+			l.index = &sum
+		}
 	}
 }
 

@@ -3,9 +3,9 @@ package stage
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/rootedfs"
@@ -38,9 +38,8 @@ func sameState(a, b os.FileInfo) bool {
 	return difference(a, b, false) == "" && rootedfs.StatOf(a).Ctim == rootedfs.StatOf(b).Ctim
 }
 
-// contentOf returns the digest of the content that the host has at the origin of n, and its
+// contentOf returns the contentDigest of the file that the host has at the origin of n, and its
 // state. It is an error if the file is not regular, has several hard links, or changes meanwhile.
-// Of an index of git, the digest leaves out what git updates when it only looks at files.
 func (tree *Tree) contentOf(n *Node) (sum digest, fi os.FileInfo, err error) {
 	cur := tree.Cursor()
 	defer cur.Close()
@@ -52,21 +51,23 @@ func (tree *Tree) contentOf(n *Node) (sum digest, fi os.FileInfo, err error) {
 	if err := rootedfs.RefuseHardLinks(file, fi); err != nil || !fi.Mode().IsRegular() || fi.Size() > maxRememberedBytes {
 		return sum, fi, errReplaced
 	}
-	content, err := io.ReadAll(io.NewSectionReader(file, 0, fi.Size()))
-	if err != nil {
-		return sum, fi, err
-	}
-	sum = sha256.Sum256(content)
-	if path := "/" + n.origin.path(); strings.HasSuffix(path, "/index") && strings.Contains(path, "/.git/") {
-		if entries, ok := git.IndexDigest(content); ok {
-			sum = entries
-		}
-	}
-	now, err := file.Stat()
-	if err == nil && !sameState(now, fi) {
+	sum, err = contentDigest(file)
+	now, statErr := file.Stat()
+	if err = errors.Join(err, statErr); err == nil && !sameState(now, fi) {
 		err = errReplaced
 	}
 	return sum, now, err
+}
+
+// contentDigest returns the digest of the content of a file. That of an index of git leaves out
+// what git updates when it only looks at files.
+func contentDigest(file *os.File) (digest, error) {
+	content, err := io.ReadAll(io.NewSectionReader(file, 0, maxRememberedBytes+1))
+	sum, isIndex := git.IndexDigest(content)
+	if !isIndex {
+		sum = sha256.Sum256(content)
+	}
+	return sum, err
 }
 
 // Refresh calls refresh.
@@ -76,10 +77,9 @@ func (s *Set) Refresh(ctx context.Context) (accepted bool) {
 	return !s.Ended() && s.refresh(ctx)
 }
 
-// refresh accepts files of the host that others have replaced, or whose times they have changed,
-// since the latest [Set.Changes], if their content, mode and owner are the same: an editor has
-// saved a file without a change, or `git status` has updated git's index. It reports whether it
-// has accepted any. The commit writes what is staged over them. The caller holds s.mu.
+// refresh accepts files of the host that others have replaced or touched since the latest
+// [Set.Changes], if their content, mode and owner are the same, as after `git status`. It reports
+// whether it has accepted any. The caller holds s.mu.
 func (s *Set) refresh(ctx context.Context) (accepted bool) {
 	for c := range s.lastListed {
 		n := c.original

@@ -24,16 +24,19 @@ type Tree struct {
 	displaced  map[*Node]struct{} // all nodes with an origin that are not atOrigin
 }
 
-// Add makes a directory of the host a tree of the set. root is open on the directory and stays
-// the caller's. host is the absolute path of the directory, and info its state. It is an error
-// to add a directory twice, or after the end of the set.
+// Add makes a directory of the host a tree of the set, or returns the tree that an earlier call has
+// made of it. root is open on the directory and stays the caller's. host is the absolute path of
+// the directory, and info its state. It is an error to add a directory under two paths, or after
+// the end of the set.
 func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, error) {
 	if s.Ended() {
 		return nil, errors.New("stage: it has ended")
 	}
 	for _, tree := range s.trees {
-		// Each tree would show the changes of the other one too late.
-		if rootedfs.SameFile(tree.top.origin.info, info) {
+		switch same := rootedfs.SameFile(tree.top.origin.info, info); {
+		case same && tree.host == host:
+			return tree, nil
+		case same: // each tree would show the changes of the other one too late
 			return nil, fmt.Errorf("stage: %s and %s are one directory", host, tree.host)
 		}
 	}
@@ -50,17 +53,6 @@ func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, err
 	}
 	s.trees = append(s.trees, tree)
 	return tree, nil
-}
-
-// TreeOf returns the tree of a directory that was added under the same path, for a call that
-// goes on where an earlier one has ended; nil if there is none. info is the directory's state.
-func (s *Set) TreeOf(host string, info os.FileInfo) *Tree {
-	for _, tree := range s.trees {
-		if tree.host == host && rootedfs.SameFile(tree.top.origin.info, info) {
-			return tree
-		}
-	}
-	return nil
 }
 
 // Top returns the node of the directory itself.
@@ -257,11 +249,22 @@ func (tree *Tree) checkEmpty(n *Node) error {
 		return err
 	}
 	defer dir.Close()
+	return eachName(dir, 64, func(name string) error {
+		if n.displaced[name] == nil {
+			return syscall.ENOTEMPTY
+		}
+		return nil
+	})
+}
+
+// eachName calls do for each name in a directory until it returns an error. It reads some names
+// at a time.
+func eachName(dir *os.File, some int, do func(name string) error) error {
 	for {
-		names, err := dir.Readdirnames(64)
+		names, err := dir.Readdirnames(some)
 		for _, name := range names {
-			if n.displaced[name] == nil {
-				return syscall.ENOTEMPTY
+			if err := do(name); err != nil {
+				return err
 			}
 		}
 		if err == io.EOF || err == nil && len(names) == 0 {

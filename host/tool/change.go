@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"errors"
@@ -57,6 +58,34 @@ type Version struct {
 	// Open opens the content of a regular file. It fails after the end of the change set, and
 	// if the host has another file there by now.
 	Open func() (io.ReadCloser, error)
+}
+
+// IsFile reports whether it is a regular file; false for nil.
+func (v *Version) IsFile() bool { return v != nil && v.Mode.IsRegular() }
+
+// ErrTooLong is the error of [Version.Content] for more bytes than its limit.
+var ErrTooLong = errors.New("it is too long")
+
+// Content returns the content. The error is ErrTooLong for more than limit bytes, and
+// [fs.ErrNotExist] for nil and what is no regular file.
+func (v *Version) Content(limit int64) ([]byte, error) {
+	switch {
+	case !v.IsFile():
+		return nil, fs.ErrNotExist
+	case v.Size > limit:
+		return nil, ErrTooLong
+	}
+	r, err := v.Open()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.Grow(int(v.Size) + bytes.MinRead)
+	_, err = b.ReadFrom(io.LimitReader(r, limit+1))
+	if err = errors.Join(err, r.Close()); err == nil && int64(b.Len()) > limit {
+		err = ErrTooLong
+	}
+	return b.Bytes(), err
 }
 
 // SHA256 reads the content completely, and returns its digest.

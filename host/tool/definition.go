@@ -117,6 +117,14 @@ func ValidName(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, letters+"0123456789_-") == ""
 }
 
+// CheckName returns an error if s is not allowed as the name of a tool.
+func CheckName(s string) error {
+	if !ValidName(s) {
+		return fmt.Errorf("%.80q is not 1 to 64 letters, digits, '_' or '-'", s)
+	}
+	return nil
+}
+
 // NameOf returns a valid name made from a text, such as the name of a file. Other characters
 // become '-'. The name is cut to 64 bytes, and loses '-' and '_' at both ends; if nothing is
 // left, it is "module".

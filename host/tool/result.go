@@ -252,29 +252,22 @@ func ForModel(envelope string, unsent []string) string {
 }
 
 // PlainText returns the part of an envelope that a model is sent as text for reading page by
-// page: short values first, one on a line, and then each long text below its name. The text of
-// a result with an output alone is this output. Text that is not an envelope is returned
-// unchanged.
+// page: short values first, one on a line, then the output and each other long text below its name.
+// Text that is not an envelope is returned unchanged.
 func PlainText(envelope string, unsent []string) string {
 	sent := ForModel(envelope, unsent)
-	result := json.RawMessage(sent)
-	eachField(result, func(key string, value json.RawMessage) bool {
-		if key == "result" {
-			result = value
-		}
-		return key != "result"
-	})
+	of := struct{ Result json.RawMessage }{json.RawMessage(sent)}
+	_ = json.Unmarshal([]byte(sent), &of)
 	var short, long strings.Builder
-	texts := 0
-	whole := eachField(result, func(key string, value json.RawMessage) bool {
+	whole := eachField(of.Result, func(key string, value json.RawMessage) bool {
 		text := string(value)
 		_ = json.Unmarshal(value, &text) // the JSON of a value that is not a string stays
-		if key == "output" || len(text) > 200 || strings.Contains(text, "\n") {
-			if texts++; texts > 1 || key != "output" {
-				fmt.Fprintf(&long, "%s:\n", key)
-			}
+		switch {
+		case key == "output":
 			long.WriteString(strings.TrimSuffix(text, "\n") + "\n")
-		} else if key != "tool_success" && key != "metadata" {
+		case len(text) > 200, strings.Contains(text, "\n"):
+			fmt.Fprintf(&long, "%s:\n%s\n", key, strings.TrimSuffix(text, "\n"))
+		case key != "tool_success" && key != "metadata":
 			fmt.Fprintf(&short, "%s: %s\n", key, text)
 		}
 		return true

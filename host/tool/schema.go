@@ -156,17 +156,17 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 // Validate returns an error unless data is a JSON object that fits the schema just as it is.
 func (s *Schema) Validate(ctx context.Context, data json.RawMessage) error {
 	c, err := s.compiled()
-	if err != nil {
-		return err
+	if err == nil {
+		err = CheckJSON(data)
 	}
-	if err := CheckJSON(data); err != nil {
+	if err != nil {
 		return err
 	}
 	_, plain, err := decode(data)
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.check(ctx, plain)
 	}
-	return c.check(ctx, plain)
+	return err
 }
 
 func (c *compiledSchema) check(ctx context.Context, plain any) error {

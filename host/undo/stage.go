@@ -28,9 +28,8 @@ type staging struct {
 	u      *Undoer
 	cwd    string // directory for paths in diffs
 	plan   *plan
-	mounts []policy.Mount         // sorted: the longest path first
-	masked []string               // paths that are hidden from tools
-	trees  map[string]*stage.Tree // trees that were opened, by the mount's path
+	mounts []policy.Mount // sorted: the longest path first
+	masked []string       // paths that are hidden from tools
 	set    *stage.Set
 
 	conflicts     []conflict // nil: the plan can be committed
@@ -47,7 +46,7 @@ type conflict struct {
 // stage stages a plan. An error, maybe a *[refusal], means that it cannot be staged. Files
 // that have changed since the turn are no error, but conflicts of the result.
 func (u *Undoer) stage(ctx context.Context, grant policy.Grant, cwd string, p *plan) (_ *staging, err error) {
-	s := &staging{u: u, cwd: cwd, plan: p, mounts: grant.Mounts(), masked: grant.Masked(), trees: map[string]*stage.Tree{}}
+	s := &staging{u: u, cwd: cwd, plan: p, mounts: grant.Mounts(), masked: grant.Masked()}
 	slices.SortFunc(s.mounts, func(a, b policy.Mount) int { return len(b.Host) - len(a.Host) })
 	if s.set, err = stage.New(&stage.Options{Dir: u.stageDir(), Budget: u.budget}); err != nil {
 		return nil, err
@@ -160,19 +159,14 @@ func (s *staging) find(f file) (place, error) {
 	return at, nil
 }
 
-// tree returns the tree of a mount. It opens the tree at the first call.
+// tree returns the tree of a mount.
 func (s *staging) tree(host string) (*stage.Tree, error) {
-	if tree := s.trees[host]; tree != nil {
-		return tree, nil
-	}
 	root, info, err := rootedfs.Open(host)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	tree, err := s.set.Add(root, host, info)
-	s.trees[host] = tree
-	return tree, err
+	return s.set.Add(root, host, info)
 }
 
 // describeDifference describes in a few words how the file at a place differs from v, a

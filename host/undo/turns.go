@@ -32,10 +32,22 @@ func Turns(events iter.Seq2[session.Event, error]) ([]Turn, error) {
 	var turns []Turn
 	for n := 1; n <= l.turns; n++ {
 		t := Turn{Number: n, Prompt: l.prompts[n], Rewound: l.rewound[n]}
+		p, err := l.planTurn(n, true)
+		if p != nil && !l.undone[n] {
+			for _, f := range p.files {
+				t.Files = append(t.Files, f.path)
+			}
+		}
 		for _, c := range l.calls {
 			own := c.turn == 0 && len(c.changes) > 0 && c.outcome != outcomeFailed
-			if c.after == n && own {
-				t.Others = append(t.Others, c.paths()...)
+			for _, changes := range c.changes {
+				for _, f := range changes.Files {
+					if c.after == n && own {
+						t.Others = append(t.Others, f.Path)
+					} else if c.turn == n && !c.undo && err != nil && !l.undone[n] { // it cannot be undone
+						t.Files = append(t.Files, f.Path)
+					}
+				}
 			}
 			switch {
 			case c.after != n || c.undo:
@@ -47,9 +59,8 @@ func Turns(events iter.Seq2[session.Event, error]) ([]Turn, error) {
 				t.Kept = append(t.Kept, "could reach the network: "+c.summary)
 			}
 		}
-		if !l.undone[n] {
-			t.Files = l.changedFiles(n)
-		}
+		slices.Sort(t.Files)
+		t.Files = slices.Compact(t.Files)
 		if last := len(turns) - 1; !t.Rewound || len(t.Files) > 0 {
 			turns = append(turns, t)
 		} else if last >= 0 {
@@ -57,34 +68,4 @@ func Turns(events iter.Seq2[session.Event, error]) ([]Turn, error) {
 		}
 	}
 	return turns, nil
-}
-
-// changedFiles returns the paths that undoing a turn would put back, or that it has changed if
-// it cannot be undone.
-func (l *callLog) changedFiles(turn int) (paths []string) {
-	p, err := l.planTurn(turn, true)
-	switch {
-	case err != nil:
-		for _, c := range l.calls {
-			if c.turn == turn && !c.undo {
-				paths = append(paths, c.paths()...)
-			}
-		}
-	case p != nil:
-		for _, f := range p.files {
-			paths = append(paths, f.path)
-		}
-	}
-	slices.Sort(paths)
-	return slices.Compact(paths)
-}
-
-// paths returns the paths that the log names as changed by the call.
-func (c *call) paths() (paths []string) {
-	for _, changes := range c.changes {
-		for _, f := range changes.Files {
-			paths = append(paths, f.Path)
-		}
-	}
-	return paths
 }

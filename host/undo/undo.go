@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
@@ -117,7 +116,7 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 			}
 		}
 	}
-	return tool.Result{Output: tool.Marshal(out)}, &stagedUndo{s.set, call, timeout}, s.plan.textForModel(), nil
+	return tool.Result{Output: tool.Marshal(out)}, &stage.Staged{Set: s.set, Call: call, Timeout: timeout, CommitTimeout: timeout}, s.plan.textForModel(), nil
 }
 
 // byHand is the hint for a turn that cannot be undone.
@@ -182,37 +181,3 @@ func (u *Undoer) content(ctx context.Context, v *session.Version) ([]byte, error
 	}
 	return content, err
 }
-
-// stagedUndo is a staged plan. It implements policy.Staged.
-type stagedUndo struct {
-	set     *stage.Set
-	call    tool.Call
-	timeout time.Duration // limit for listing the changes, and for the commit
-}
-
-// Changes implements policy.Staged.
-func (s *stagedUndo) Changes(ctx context.Context) ([]tool.Change, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return s.set.Changes(ctx)
-}
-
-// Commit implements policy.Staged.
-func (s *stagedUndo) Commit(ctx context.Context, grant policy.Grant) error {
-	if err := grant.Check(s.call, ""); err != nil {
-		return fmt.Errorf("commit %s: %w", s.call.Tool, err)
-	}
-	if grant.Rehearsal() {
-		return fmt.Errorf("commit %s: %w", s.call.Tool, policy.ErrNoGrant)
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	err := s.set.Commit(ctx)
-	if left, ok := errors.AsType[*stage.CommitError](err); ok && left.Done {
-		return fmt.Errorf("%w: %w", policy.ErrUntidy, err)
-	}
-	return err
-}
-
-// Drop implements policy.Staged.
-func (s *stagedUndo) Drop() error { return s.set.Drop() }

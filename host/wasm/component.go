@@ -137,23 +137,20 @@ func (d *componentDecoder) section(id byte, offset int, r *reader, level int) {
 		}
 		return
 	case id == componentImport:
-		n := r.count(MaxImports-len(d.c.Imports), 4, "imports")
-		for i := 0; i < n && r.ok(); i++ {
-			e := Extern{Name: externName(r, "name of an import")}
-			e.Kind = externDesc(r)
-			d.c.Imports = append(d.c.Imports, e)
-		}
+		d.c.Imports = append(d.c.Imports, vector(r, MaxImports-len(d.c.Imports), 4, "imports", func(r *reader) Extern {
+			name := externName(r, "name of an import")
+			return Extern{name, externDesc(r)}
+		})...)
 	case id == componentExport:
-		n := r.count(MaxExports-len(d.c.Exports), 5, "exports")
-		for i := 0; i < n && r.ok(); i++ {
-			e := Extern{Name: externName(r, "name of an export")}
-			e.Kind = externSort(r)
+		d.c.Exports = append(d.c.Exports, vector(r, MaxExports-len(d.c.Exports), 5, "exports", func(r *reader) Extern {
+			name := externName(r, "name of an export")
+			e := Extern{name, externSort(r)}
 			r.u32("index of an export")
 			if r.byte("type of an export") != 0 {
 				externDesc(r)
 			}
-			d.c.Exports = append(d.c.Exports, e)
-		}
+			return e
+		})...)
 	default:
 		return
 	}

@@ -102,13 +102,20 @@ func (d *decoder) section(id byte, offset int, r *reader) {
 	case SectionImport:
 		d.imports(r)
 	case SectionFunction:
-		d.functions(r)
+		d.m.Funcs = vector(r, MaxFuncs, 1, "functions", d.typeIndex)
+		d.m.Count[KindFunc] += len(d.m.Funcs)
 	case SectionTable:
-		d.tableSection(r)
+		d.m.Tables = vector(r, MaxTables, 3, "tables", func(r *reader) Table {
+			elem := r.refType("table")
+			return Table{Elem: elem, Limits: r.limits(KindTable)}
+		})
+		d.m.Count[KindTable] += len(d.m.Tables)
 	case SectionMemory:
-		d.memorySection(r)
+		d.m.Memories = vector(r, MaxMemories, 2, "memories", func(r *reader) Limits { return r.limits(KindMemory) })
+		d.m.Count[KindMemory] += len(d.m.Memories)
 	case SectionTag:
-		d.tagSection(r)
+		d.m.Tags = vector(r, MaxTags, 2, "tags", d.tag)
+		d.m.Count[KindTag] += len(d.m.Tags)
 	case SectionGlobal:
 		d.globalSection(r)
 	case SectionExport:
@@ -229,43 +236,6 @@ func (d *decoder) imports(r *reader) {
 		d.m.Count[imp.Kind]++
 		d.m.Imports = append(d.m.Imports, imp)
 	}
-}
-
-func (d *decoder) functions(r *reader) {
-	n := r.count(MaxFuncs, 1, "functions")
-	d.m.Funcs = make([]uint32, 0, n)
-	for i := 0; i < n && r.ok(); i++ {
-		d.m.Funcs = append(d.m.Funcs, d.typeIndex(r))
-	}
-	d.m.Count[KindFunc] += n
-}
-
-func (d *decoder) tableSection(r *reader) {
-	n := r.count(MaxTables, 3, "tables")
-	d.m.Tables = make([]Table, 0, n)
-	for i := 0; i < n && r.ok(); i++ {
-		t := Table{Elem: r.refType("table")}
-		t.Limits = r.limits(KindTable)
-		d.m.Tables = append(d.m.Tables, t)
-	}
-	d.m.Count[KindTable] += n
-}
-
-func (d *decoder) memorySection(r *reader) {
-	n := r.count(MaxMemories, 2, "memories")
-	d.m.Memories = make([]Limits, 0, n)
-	for i := 0; i < n && r.ok(); i++ {
-		d.m.Memories = append(d.m.Memories, r.limits(KindMemory))
-	}
-	d.m.Count[KindMemory] += n
-}
-
-func (d *decoder) tagSection(r *reader) {
-	n := r.count(MaxTags, 2, "tags")
-	for i := 0; i < n && r.ok(); i++ {
-		d.m.Tags = append(d.m.Tags, d.tag(r))
-	}
-	d.m.Count[KindTag] += n
 }
 
 func (d *decoder) tag(r *reader) uint32 {

@@ -191,6 +191,16 @@ func (r *reader) count(limit, minBytes int, what string) int {
 	return int(n)
 }
 
+// vector reads the elements of a vector until one fails. The numbers are as in count.
+func vector[T any](r *reader, limit, minBytes int, what string, read func(*reader) T) []T {
+	n := r.count(limit, minBytes, what)
+	out := make([]T, 0, n)
+	for i := 0; i < n && r.ok(); i++ {
+		out = append(out, read(r))
+	}
+	return out
+}
+
 // name reads a name, which is UTF-8 of at most [MaxNameBytes].
 func (r *reader) name(what string) string {
 	from, to := r.nameSpan(what)

@@ -17,6 +17,16 @@ type Kind struct {
 	Parse   func(s string) (any, error) // converts and checks a flag or a variable; a list has commas
 }
 
+// Valid returns a check of texts, whose errors say that a text is not what.
+func Valid(valid func(string) bool, what string) func(string) error {
+	return func(s string) error {
+		if !valid(s) {
+			return fmt.Errorf("%.80q is not %s", s, what)
+		}
+		return nil
+	}
+}
+
 // Integer is an int from min to max; max 0: no upper bound. unit is for messages; can be
 // empty.
 func Integer(min, max int64, unit string) Kind {

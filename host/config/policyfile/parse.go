@@ -321,12 +321,9 @@ func checkDirectory(s string) error {
 	return err
 }
 
-func checkPlainPath(s string) error {
-	if !path.IsAbs(s) || path.Clean(s) != s || strings.ContainsAny(s, "*\x00") {
-		return fmt.Errorf("%.80q is not an absolute path without stars, dots and a slash at its end", s)
-	}
-	return nil
-}
+var checkPlainPath = keys.Valid(func(s string) bool {
+	return path.IsAbs(s) && path.Clean(s) == s && !strings.ContainsAny(s, "*\x00")
+}, "an absolute path without stars, dots and a slash at its end")
 
 // orEmpty returns a check that accepts an empty text, and what check accepts.
 func orEmpty(check func(string) error) func(string) error {
@@ -338,24 +335,18 @@ func orEmpty(check func(string) error) func(string) error {
 	}
 }
 
-func checkCleanPath(s string) error {
-	if !filepath.IsAbs(s) || filepath.Clean(s) != s || strings.ContainsRune(s, 0) {
-		return fmt.Errorf("%.80q is not an absolute path without dots and a slash at its end", s)
-	}
-	return nil
-}
+var checkCleanPath = keys.Valid(func(s string) bool {
+	return filepath.IsAbs(s) && filepath.Clean(s) == s && !strings.ContainsRune(s, 0)
+}, "an absolute path without dots and a slash at its end")
 
 func checkHostPattern(s string) error {
 	_, err := match.NewCondition(match.Hostname, "host", s, false)
 	return err
 }
 
-func checkWord(s string) error {
-	if s == "" || len(s) > 256 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return fmt.Errorf("%.80q is not one word", s)
-	}
-	return nil
-}
+var checkWord = keys.Valid(func(s string) bool {
+	return s != "" && len(s) <= 256 && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })
+}, "one word")
 
 var registryRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9.-]+(:[1-9][0-9]{0,4})?(/[a-z0-9._-]+)*$`) })
 

@@ -213,37 +213,19 @@ func cutClass(s string) (class, rest string, ok bool) {
 	return strings.Cut(inner, ":]")
 }
 
+// classes holds the POSIX classes as pairs of a first and a last character.
+var classes = map[string]string{
+	"alnum": "09AZaz", "alpha": "AZaz", "blank": "\t\t  ", "cntrl": "\x00\x1f\x7f\x7f", "digit": "09", "graph": "!~",
+	"lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ", "upper": "AZ", "xdigit": "09AFaf",
+}
+
 // inClass reports whether c is in a POSIX class, and whether the class is known.
 func inClass(class string, c byte) (in, known bool) {
-	lower, upper, digit := 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9'
-	graph := '!' <= c && c <= '~'
-	switch class {
-	case "alnum":
-		return lower || upper || digit, true
-	case "alpha":
-		return lower || upper, true
-	case "blank":
-		return c == ' ' || c == '\t', true
-	case "cntrl":
-		return c < ' ' || c == 0x7f, true
-	case "digit":
-		return digit, true
-	case "graph":
-		return graph, true
-	case "lower":
-		return lower, true
-	case "print":
-		return graph || c == ' ', true
-	case "punct":
-		return graph && !lower && !upper && !digit, true
-	case "space":
-		return c == ' ' || '\t' <= c && c <= '\r', true
-	case "upper":
-		return upper, true
-	case "xdigit":
-		return digit || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F', true
+	pairs, known := classes[class]
+	for i := 0; i < len(pairs); i += 2 {
+		in = in || pairs[i] <= c && c <= pairs[i+1]
 	}
-	return false, false
+	return in, known
 }
 
 // Negated reports whether the pattern takes back what an earlier one excludes.

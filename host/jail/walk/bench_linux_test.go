@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // 20,000 names in 2,000 directories, and what find takes for the same.
@@ -38,7 +40,7 @@ func BenchmarkLook(b *testing.B) {
 	s, _ := Scan(b.Context(), []Root{{ws, true}}, nil, Budget{})
 	b.Run("changes", func(b *testing.B) {
 		for b.Loop() {
-			t0 := Clock()
+			t0 := stage.FileClockNow()
 			if _, err := s.Changes(b.Context(), t0, Budget{}); err != nil {
 				b.Fatal(err)
 			}

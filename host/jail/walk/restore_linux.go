@@ -95,7 +95,7 @@ func (s *Snapshot) inDir(d int32, do func(fd int) error) error {
 func read(dir int, name string, kind uint8, room int) (savedFile, error) {
 	if kind == unix.DT_LNK {
 		buf := make([]byte, unix.PathMax)
-		n, err := retryEINTR(func() (int, error) { return unix.Readlinkat(dir, name, buf) })
+		n, err := rootedfs.RetryEINTR(func() (int, error) { return unix.Readlinkat(dir, name, buf) })
 		if err != nil {
 			return savedFile{}, err
 		}
@@ -104,7 +104,7 @@ func read(dir int, name string, kind uint8, room int) (savedFile, error) {
 		}
 		return savedFile{content: bytes.Clone(buf[:n])}, nil
 	}
-	fd, err := retryEINTR(func() (int, error) {
+	fd, err := rootedfs.RetryEINTR(func() (int, error) {
 		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Snapshot) Restore(c Changes) Restored {
 					return errStays
 				}
 			}
-			_, err := retryEINTR(func() (int, error) { return 0, unix.Unlinkat(fd, c.now.name(e), flags) })
+			_, err := rootedfs.RetryEINTR(func() (int, error) { return 0, unix.Unlinkat(fd, c.now.name(e), flags) })
 			return err
 		})
 		switch {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 const cloned = "[core]_\trepositoryformatversion = 0_\tfilemode = true_[remote \"origin\"]_\turl = https://example.org/x.git_\tfetch = +refs/heads/*:refs/remotes/origin/*_[branch \"main\"]_\tremote = origin_\tmerge = refs/heads/main_"
@@ -129,7 +131,7 @@ func TestRestoreStaysInside(t *testing.T) {
 	if r := s.Restore(c); r.Removed.Count != 0 {
 		t.Errorf("%+v", r)
 	}
-	if _, err := s.Changes(t.Context(), Clock(), Budget{}); err == nil {
+	if _, err := s.Changes(t.Context(), stage.FileClockNow(), Budget{}); err == nil {
 		t.Error("another directory was compared")
 	}
 }

@@ -137,16 +137,6 @@ func Scan(ctx context.Context, roots []Root, masked []string, budget Budget) (*S
 	return s, s.saveContent(unix.DT_LNK, maxSavedBytes)
 }
 
-// Clock returns the time of the clock that stamps files. A file that is changed after the call
-// gets no earlier change time; a file that was changed just before can have a later one.
-func Clock() time.Time {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts); err != nil {
-		return time.Now().Add(-time.Second / 10) // the longest tick there is
-	}
-	return time.Unix(ts.Unix())
-}
-
 type walker struct {
 	*Snapshot
 	ctx       context.Context
@@ -392,7 +382,7 @@ func (w *walker) list(fd int) (repository bool, _ error) {
 			w.exhausted = true
 			return false, nil
 		}
-		n, err := retryEINTR(func() (int, error) { return unix.Getdents(fd, w.buf) })
+		n, err := rootedfs.RetryEINTR(func() (int, error) { return unix.Getdents(fd, w.buf) })
 		if err != nil || n <= 0 {
 			return head && (objects && refs || common), err
 		}
@@ -469,7 +459,7 @@ func openDir(top int, rel string) (fd int, foreign bool, err error) {
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
 	}
-	fd, err = retryEINTR(func() (int, error) { return unix.Openat2(top, rel, &how) })
+	fd, err = rootedfs.RetryEINTR(func() (int, error) { return unix.Openat2(top, rel, &how) })
 	switch err {
 	case nil:
 		return fd, false, nil
@@ -499,21 +489,11 @@ func stepDown(top int, rel string) (int, error) {
 			return -1, os.ErrInvalid // no entry has this name
 		}
 		var next int
-		next, err = retryEINTR(func() (int, error) {
+		next, err = rootedfs.RetryEINTR(func() (int, error) {
 			return unix.Openat(fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 		})
 		_ = unix.Close(fd)
 		fd = next
 	}
 	return fd, err
-}
-
-// retryEINTR calls op until no signal interrupts the call.
-func retryEINTR(op func() (int, error)) (int, error) {
-	for {
-		n, err := op()
-		if err != unix.EINTR {
-			return n, err
-		}
-	}
 }

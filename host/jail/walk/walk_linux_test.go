@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // workspace makes files from lines: a name, and after "=" its content or after "->" its
@@ -57,7 +59,7 @@ func change(t *testing.T, ws string, lines ...string) {
 
 // old makes all files older than the clock at the start of a command.
 func old() {
-	for start := time.Now(); !Clock().After(start); {
+	for start := time.Now(); !stage.FileClockNow().After(start); {
 		runtime.Gosched()
 	}
 }
@@ -77,7 +79,7 @@ func look(t *testing.T, ws string, masked ...string) *Snapshot {
 func changes(t *testing.T, s *Snapshot, do func()) Changes {
 	t.Helper()
 	old()
-	t0 := Clock()
+	t0 := stage.FileClockNow()
 	do()
 	c, err := s.Changes(t.Context(), t0, ample)
 	if err != nil {
@@ -299,7 +301,7 @@ func TestBudgets(t *testing.T) {
 	}
 	// Nor is what was not looked at afterwards taken for gone.
 	s = look(t, ws)
-	c, err = s.Changes(t.Context(), Clock(), Budget{Names: 3, Time: time.Minute})
+	c, err = s.Changes(t.Context(), stage.FileClockNow(), Budget{Names: 3, Time: time.Minute})
 	if err != nil || c.Complete || c.Removed.Count != 0 {
 		t.Errorf("%v %+v", err, c)
 	}
@@ -461,7 +463,7 @@ func TestHostileTrees(t *testing.T) {
 		}()
 		for range 200 {
 			s := look(t, ws)
-			if _, err := s.Changes(t.Context(), Clock(), ample); err != nil {
+			if _, err := s.Changes(t.Context(), stage.FileClockNow(), ample); err != nil {
 				t.Error(err)
 			}
 		}

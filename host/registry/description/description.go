@@ -47,7 +47,7 @@ const (
 
 // table holds every key of a file with a description.
 var table = slices.Concat(keys.Table{
-	{Name: "name", Kind: keys.Text("name", "a name in quotes", checkName)},
+	{Name: "name", Kind: keys.Text("name", "a name in quotes", tool.CheckName)},
 	{Name: "version", Kind: keys.Text("version", `a version in quotes, such as "1.2.0"`, textUpTo(64))},
 	{Name: "config.NAME", Kind: keys.Text("text", "a text in quotes", textUpTo(maxText))},
 }, needKeys(""), keys.Table{
@@ -68,15 +68,8 @@ func needKeys(at string) keys.Table {
 		{Name: at + "files", Kind: keys.Choice(string(tool.FilesRead), string(tool.FilesWrite))},
 		{Name: at + "network", Kind: keys.Boolean()},
 		{Name: at + "hosts", Kind: keys.List("hosts", `["api.example.org"]`, maxHosts, nil)},
-		{Name: at + "secrets", Kind: keys.List("secrets", `["API_KEY"]`, maxSecrets, checkSecretName)},
+		{Name: at + "secrets", Kind: keys.List("secrets", `["API_KEY"]`, maxSecrets, keys.Valid(tool.ValidSecretName, "1 to 64 letters, digits, '_' or '-', the first a letter"))},
 	}
-}
-
-func checkName(s string) error {
-	if !tool.ValidName(s) {
-		return fmt.Errorf("%.80q is not 1 to 64 letters, digits, '_' or '-'", s)
-	}
-	return nil
 }
 
 // textUpTo returns a check for texts of at most maxBytes bytes without NUL: only these can be
@@ -91,13 +84,6 @@ func textUpTo(maxBytes int) func(string) error {
 		}
 		return nil
 	}
-}
-
-func checkSecretName(s string) error {
-	if !tool.ValidSecretName(s) {
-		return fmt.Errorf("%.80q is not 1 to 64 letters, digits, '_' or '-', the first a letter", s)
-	}
-	return nil
 }
 
 // Description is the content of a file that describes a module.
@@ -163,7 +149,7 @@ func Parse(path string, data []byte) (*Description, error) {
 	var wrong []error
 	for _, t := range d.tools {
 		d.checkNetwork("tools."+t.name+".", t.needs)
-		if err := checkName(t.name); err != nil {
+		if err := tool.CheckName(t.name); err != nil {
 			wrong = append(wrong, d.errorAtTool(t, err))
 		} else if t.description == "" {
 			wrong = append(wrong, d.errorAtTool(t, errors.New("it has no description, which is what the model knows of it")))

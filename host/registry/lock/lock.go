@@ -103,7 +103,7 @@ const (
 
 // fields are the keys of a module, in the order of the file.
 var fields = []field{
-	textField("name", true, checkName, func(m *Module) *string { return &m.Name }),
+	textField("name", true, tool.CheckName, func(m *Module) *string { return &m.Name }),
 	textField("version", false, checkText, func(m *Module) *string { return &m.Version }),
 	textField("source", true, checkSource, func(m *Module) *string { return &m.Source }),
 	textField("manifest", false, checkHash, func(m *Module) *string { return &m.ManifestDigest }),
@@ -233,13 +233,6 @@ func Format(f *File) []byte {
 		}
 	}
 	return []byte(b.String())
-}
-
-func checkName(s string) error {
-	if !tool.ValidName(s) {
-		return fmt.Errorf("%.80q is not 1 to 64 letters, digits, '_' or '-'", s)
-	}
-	return nil
 }
 
 func checkText(s string) error { return checkVisible(s, maxText) }

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
-	"unicode"
 
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry"
@@ -106,15 +104,4 @@ func explain(ctx context.Context, to *remote.Repository, err error) error {
 }
 
 // shortLine returns a text from the registry as one printable line of at most 200 characters.
-func shortLine(s string) string {
-	s = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(s, " ")))
-	if runes := []rune(s); len(runes) > 200 {
-		return string(runes[:199]) + "…"
-	}
-	return s
-}
+func shortLine(s string) string { return services.Line(s, 200) }

@@ -47,7 +47,7 @@ type Revocation struct {
 
 // fileKeys holds every key of the file.
 var fileKeys = keys.Table{
-	{Name: "publisher[].name", Kind: keys.Text("name", "a name in quotes", checkPublisherName)},
+	{Name: "publisher[].name", Kind: keys.Text("name", "a name in quotes", keys.Valid(ValidName, `1 to 128 of a-z, 0-9, ".", "_", "-", "@" and "+"`))},
 	{Name: "publisher[].namespaces", Kind: keys.List("namespaces", `["registry.example.org/tools"]`, maxNamespaces, checkNamespace)},
 	{Name: "publisher[].keys", Kind: keys.List("keys", `["ed25519:..."]`, maxKeys, checkPublicKey)},
 	{Name: "publisher[].threshold", Kind: keys.Integer(1, maxKeys, "")},
@@ -61,13 +61,6 @@ var nameRE = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^
 
 // ValidName reports whether s may be the name of a publisher.
 func ValidName(s string) bool { return nameRE().MatchString(s) }
-
-func checkPublisherName(s string) error {
-	if !ValidName(s) {
-		return fmt.Errorf(`%.80q is not 1 to 128 of a-z, 0-9, ".", "_", "-", "@" and "+"`, s)
-	}
-	return nil
-}
 
 func checkNamespace(s string) error {
 	name, file := strings.CutPrefix(s, "file:")
@@ -89,12 +82,7 @@ func checkKeyOrID(s string) error {
 	return checkPublicKey(s)
 }
 
-func checkDigest(s string) error {
-	if !sign.ValidDigest(s) {
-		return fmt.Errorf(`%.80q is not "sha256:" and 64 hexadecimal digits in lower case`, s)
-	}
-	return nil
-}
+var checkDigest = keys.Valid(sign.ValidDigest, `"sha256:" and 64 hexadecimal digits in lower case`)
 
 func checkWhy(s string) error {
 	if len(s) > maxWhyBytes || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {

@@ -362,12 +362,12 @@ func openPrivate(dir string) (*os.Root, error) {
 }
 
 func checkPrivate(path string, st fs.FileInfo, want fs.FileMode) error {
-	switch {
+	switch _, mine := private.Owner(st); {
 	case st.Mode().Type() != want:
 		return fmt.Errorf("%w: %s is a %s; remove it", ErrUntrusted, path, describeMode(st.Mode()))
-	case !ownedByUser(st):
+	case !mine:
 		return fmt.Errorf("%w: %s belongs to another user; remove it or set XDG_CACHE_HOME", ErrUntrusted, path)
-	case writableByOthers(st):
+	case private.HasModes && st.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("%w: others can write to %s, and so put native code there; remove it, or run: chmod -R go-rwx %s",
 			ErrUntrusted, path, path)
 	case want == 0 && isHardlinked(st):

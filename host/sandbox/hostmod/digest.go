@@ -17,29 +17,27 @@ const (
 )
 
 // digestSHA256 is digest.sha256. Parameters: data (pointer, length), result pointer.
-func digestSHA256(g *guest) error { return g.digest(sha256.New()) }
+func digestSHA256(c reply) error { return c.digest(sha256.New()) }
 
 // digestSHA1 is digest.sha1. Parameters: data (pointer, length), result pointer.
-func digestSHA1(g *guest) error { return g.digest(sha1.New()) }
+func digestSHA1(c reply) error { return c.digest(sha1.New()) }
 
 // digest hashes data in the guest's memory, without copying it. See RATIONALE, "Why does the
 // host hash for a guest?".
-func (g *guest) digest(sum hash.Hash) error {
-	data, err := g.mem.View("data", g.u32(0), g.u32(1))
+func (c reply) digest(sum hash.Hash) error {
+	data, err := c.mem.View("data", c.u32(0), c.u32(1))
 	if err != nil {
 		return err
 	}
 	for piece := range slices.Chunk(data, digestPiece) {
-		if err := (payer{g.account}).Pay(costDigest * uint64(len(piece))); err != nil {
+		if err := (payer{c.account}).Pay(costDigest * uint64(len(piece))); err != nil {
 			return err
 		}
 		sum.Write(piece)
 	}
-	r := digestResult.record()
-	if err := r.bytes(g, digestResult.payload, sum.Sum(nil)); err != nil {
-		return err
-	}
-	return digestResult.put(g, g.u32(2), r)
+	r := c.record()
+	r.bytes(c.guest, c.payload, sum.Sum(nil))
+	return c.put(r)
 }
 
 var digestResult = layout{size: 8, align: 4} // of a list<u8>

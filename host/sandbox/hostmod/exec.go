@@ -35,48 +35,43 @@ var execCases = map[services.Kind]uint8{services.Denied: execDenied, services.No
 
 // execRun is exec.run. Parameters: argv (pointer, length), cwd (option: discriminant, pointer,
 // length), timeout-ms, max-output, merge-stderr, result pointer.
-func execRun(g *guest) error {
-	out := g.u32(8)
-	fail := func(errorCase uint8, why string) error { return execResult.fail(g, out, errorCase, why) }
-	cmd, err := g.liftCommand()
+func execRun(c reply) error {
+	cmd, err := c.liftCommand()
 	if err != nil {
 		return err
 	}
-	if why := g.world.whyDenied(g.world != nil && g.world.Services.Exec != nil && g.world.Grant.MayExec(), "starting a process"); why != "" {
-		return fail(execDenied, why)
+	w := c.world
+	if why := w.whyDenied(w != nil && w.Services.Exec != nil && w.Grant.MayExec(), "starting a process"); why != "" {
+		return refusal{execDenied, why}
 	}
-	cmd.Stage, cmd.RenderTerminal = g.world.Stage, g.world.Terminal
-	if report := g.world.Report; report != nil {
+	cmd.Stage, cmd.RenderTerminal = w.Stage, w.Terminal
+	if report := w.Report; report != nil {
 		cmd.OnOutput = func(text string) { report(tool.Progress{Output: text}) }
 	}
 	var ended services.CommandResult
-	g.account.WithoutTurn(func() { ended, err = g.world.Services.Exec.Run(g.ctx, g.world.Grant, cmd) })
+	c.account.WithoutTurn(func() { ended, err = w.Services.Exec.Run(c.ctx, w.Grant, cmd) })
 	if err != nil {
 		if h, unknown := errors.AsType[*policy.HistoryError](err); unknown {
-			g.world.HistoryErr = h
+			w.HistoryErr = h
 		}
 		errorCase, ok := execCases[services.KindOf(err)]
 		if !ok {
 			errorCase = execFailed
 		}
-		return fail(errorCase, err.Error())
+		return refusal{errorCase, err.Error()}
 	}
-	g.world.Notes, g.world.RawOutput = append(g.world.Notes, ended.Notes...), ended.RawOutput
+	w.Notes, w.RawOutput = append(w.Notes, ended.Notes...), ended.RawOutput
 	if ended.TimedOut {
-		g.world.TimedOut = &ended
+		w.TimedOut = &ended
 	}
-	r := execResult.record()
+	r := c.record()
 	r.optS32(execCode, ended.Code)
 	r.optS32(execSignal, ended.Signal)
 	r.bool(execTimedOut, ended.TimedOut)
 	r.bool(execTruncated, ended.Truncated)
-	if err := r.bytes(g, execStdout, ended.Stdout); err != nil {
-		return err
-	}
-	if err := r.bytes(g, execStderr, ended.Stderr); err != nil {
-		return err
-	}
-	return execResult.put(g, out, r)
+	r.bytes(c.guest, execStdout, ended.Stdout)
+	r.bytes(c.guest, execStderr, ended.Stderr)
+	return c.put(r)
 }
 
 func (g *guest) liftCommand() (cmd services.Command, err error) {
@@ -86,11 +81,7 @@ func (g *guest) liftCommand() (cmd services.Command, err error) {
 	if g.world != nil {
 		cmd.Dir = g.world.Cwd
 	}
-	given, err := g.option("cwd", 2)
-	if err != nil {
-		return cmd, err
-	}
-	if given {
+	if g.option("cwd", 2) {
 		dir, err := g.mem.String("cwd", g.u32(3), g.u32(4), maxArgvBytes)
 		if err != nil {
 			return cmd, err
@@ -103,5 +94,5 @@ func (g *guest) liftCommand() (cmd services.Command, err error) {
 	cmd.Timeout = time.Duration(g.u32(5)) * time.Millisecond
 	cmd.MaxOutput = int(g.u32(6))
 	cmd.MergeStderr = g.u32(7) != 0
-	return cmd, nil
+	return cmd, g.err
 }

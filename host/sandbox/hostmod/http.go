@@ -54,40 +54,31 @@ const (
 // httpFetch is http.fetch. Parameters: method, url (pointer, length each), headers (pointer,
 // length), body (option: discriminant, pointer, length), timeout-ms, max-bytes (option:
 // discriminant, value each), result pointer.
-func httpFetch(g *guest) error {
-	out := g.u32(13)
-	if why := g.world.whyNoNetwork(); why != "" {
-		return httpResult.fail(g, out, httpDenied, why) // the request is not read
+func httpFetch(c reply) error {
+	if why := c.world.whyNoNetwork(); why != "" {
+		return refusal{httpDenied, why} // the request is not read
 	}
-	req, err := g.liftHTTPRequest()
+	req, err := c.liftHTTPRequest()
 	if err != nil {
 		return err
 	}
-	resp, err := g.world.Fetch(g.ctx, g.account, req)
+	resp, err := c.world.Fetch(c.ctx, c.account, req)
 	if err != nil {
-		return g.failHTTP(out, err)
+		return c.failHTTP(err)
 	}
-	r := httpResult.record()
+	r := c.record()
 	r.u16(httpStatus, uint16(resp.Status))
 	r.bool(httpTruncated, resp.Truncated)
-	if err := r.bytes(g, httpURL, []byte(resp.URL)); err != nil {
-		return err
-	}
+	r.bytes(c.guest, httpURL, []byte(resp.URL))
 	list := record{make([]byte, httpHeaderBytes*len(resp.Headers))}
 	for i, h := range resp.Headers {
 		for j, text := range h {
-			if err := list.bytes(g, i*httpHeaderBytes+j*httpHeaderValue, []byte(text)); err != nil {
-				return err
-			}
+			list.bytes(c.guest, i*httpHeaderBytes+j*httpHeaderValue, []byte(text))
 		}
 	}
-	if err := r.list(g, httpHeaders, list.b, httpHeaderBytes, 4); err != nil {
-		return err
-	}
-	if err := r.bytes(g, httpBody, resp.Body); err != nil {
-		return err
-	}
-	return httpResult.put(g, out, r)
+	r.list(c.guest, httpHeaders, list.b, httpHeaderBytes, 4)
+	r.bytes(c.guest, httpBody, resp.Body)
+	return c.put(r)
 }
 
 // whyNoNetwork returns the reason why the call has no network; "": it has one.
@@ -108,7 +99,7 @@ func (w *World) Fetch(ctx context.Context, account *meter.Account, req services.
 	return resp, err
 }
 
-func (g *guest) failHTTP(out uint32, err error) error {
+func (c reply) failHTTP(err error) error {
 	failed, ok := errors.AsType[*services.Error](err)
 	if !ok {
 		failed = &services.Error{Kind: services.Protocol, Err: err}
@@ -119,17 +110,17 @@ func (g *guest) failHTTP(out uint32, err error) error {
 	}
 	switch errorCase {
 	case httpTimeout, httpTooLarge: // these cases have no text
-		r := httpResult.failed(errorCase)
+		r := c.failed(errorCase)
 		if errorCase == httpTooLarge {
-			r.u64(httpResult.errorText, uint64(failed.Limit))
+			r.u64(c.errorText, uint64(failed.Limit))
 		}
-		return httpResult.put(g, out, r)
+		return c.put(r)
 	}
 	text := err.Error()
 	if failed.Hint != "" {
 		text += "; " + failed.Hint
 	}
-	return httpResult.fail(g, out, errorCase, text)
+	return refusal{errorCase, text}
 }
 
 func (g *guest) liftHTTPRequest() (req services.Request, err error) {
@@ -151,26 +142,18 @@ func (g *guest) liftHTTPRequest() (req services.Request, err error) {
 	for i := 0; i < len(texts); i += 2 {
 		req.Headers = append(req.Headers, [2]string{texts[i], texts[i+1]})
 	}
-	given, err := g.option("body", 6)
-	if err != nil {
-		return req, err
-	}
-	if given {
+	if g.option("body", 6) {
 		body, err := g.mem.Bytes("body", g.u32(7), g.u32(8), maxHTTPBody)
 		if err != nil {
 			return req, err
 		}
 		req.Body = append([]byte{}, body...) // not nil, also if it is empty
 	}
-	if given, err = g.option("timeout-ms", 9); err != nil {
-		return req, err
-	} else if given {
+	if g.option("timeout-ms", 9) {
 		req.Timeout = time.Duration(max(g.u32(10), 1)) * time.Millisecond
 	}
-	if given, err = g.option("max-bytes", 11); err != nil {
-		return req, err
-	} else if given {
+	if g.option("max-bytes", 11) {
 		req.MaxBytes = int(min(max(g.u32(12), 1), 1<<31-1))
 	}
-	return req, nil
+	return req, g.err
 }

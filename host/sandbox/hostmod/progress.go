@@ -12,20 +12,18 @@ const maxReports = 10_000 // progress reports of one call; later ones are droppe
 
 // progressReport is progress.report.
 func progressReport(g *guest) error {
-	done, total := g.stack[0], g.stack[2]
-	hasTotal, err := g.option("total", 1)
-	if err != nil {
-		return err
+	var total *uint64
+	if g.option("total", 1) {
+		total = new(g.stack[2])
+	}
+	if g.err != nil {
+		return g.err
 	}
 	note, err := g.mem.Head("note", g.u32(3), g.u32(4), MaxNote, g.redactor())
 	if err != nil {
 		return err
 	}
-	var totalOrNil *uint64
-	if hasTotal {
-		totalOrNil = &total
-	}
-	g.world.Progress(g.account, done, totalOrNil, note)
+	g.world.Progress(g.account, g.stack[0], total, note)
 	return nil
 }
 

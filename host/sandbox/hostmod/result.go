@@ -30,21 +30,22 @@ func (r record) optS32(at int, v *int) {
 
 // bytes writes a list<u8> or a string at an offset: pointer and length. The guest allocates
 // the memory for data.
-func (r record) bytes(g *guest, at int, data []byte) error { return r.list(g, at, data, 1, 1) }
+func (r record) bytes(g *guest, at int, data []byte) { r.list(g, at, data, 1, 1) }
 
 // list writes a list at an offset: pointer and number of items of size bytes, held by data.
-func (r record) list(g *guest, at int, data []byte, size int, align uint32) error {
-	alloc, err := g.allocator()
-	if err != nil {
-		return err
+// After an error, which is kept in g.err, it does nothing.
+func (r record) list(g *guest, at int, data []byte, size int, align uint32) {
+	if g.err != nil {
+		return
 	}
-	ptr, err := alloc.Lower(withoutHostCalls(g.ctx), g.mod, data, align)
-	if err != nil {
-		return err
+	var alloc *abi.Allocator
+	if alloc, g.err = g.allocator(); g.err != nil {
+		return
 	}
+	var ptr uint32
+	ptr, g.err = alloc.Lower(withoutHostCalls(g.ctx), g.mod, data, align)
 	r.u32(at, ptr)
 	r.u32(at+4, uint32(len(data)/size))
-	return nil
 }
 
 // allocator returns the guest's own allocator. It is looked up once in a call, because the
@@ -69,11 +70,6 @@ type layout struct {
 
 func (l layout) record() record { return record{make([]byte, l.size)} }
 
-// put copies a result to the guest's result pointer.
-func (l layout) put(g *guest, ptr uint32, r record) error {
-	return g.mem.Put("result", ptr, r.b, l.align)
-}
-
 // failed returns a result that is an error with this case.
 func (l layout) failed(errorCase uint8) record {
 	r := l.record()
@@ -82,11 +78,40 @@ func (l layout) failed(errorCase uint8) record {
 	return r
 }
 
-// fail writes a result that is an error with this case and a text.
-func (l layout) fail(g *guest, ptr uint32, errorCase uint8, text string) error {
-	r := l.failed(errorCase)
-	if err := r.bytes(g, l.errorText, []byte(text)); err != nil {
-		return err
+// reply is a call of a function with a result pointer.
+type reply struct {
+	*guest
+	layout
+	out uint32 // result pointer
+}
+
+// put copies a result to the guest's result pointer, unless there was an error.
+func (c reply) put(r record) error {
+	if c.err != nil {
+		return c.err
 	}
-	return l.put(g, ptr, r)
+	return c.mem.Put("result", c.out, r.b, c.align)
+}
+
+// refusal is returned by a function whose result is an error with this case and a text.
+type refusal struct {
+	errorCase uint8
+	text      string
+}
+
+func (r refusal) Error() string { return r.text }
+
+// replies returns a function that run carries out. The last parameter is the result pointer.
+func replies(l layout, run func(reply) error) func(*guest) error {
+	return func(g *guest) error {
+		c := reply{g, l, g.u32(len(g.stack) - 1)}
+		err := run(c)
+		no, ok := err.(refusal)
+		if !ok {
+			return err
+		}
+		r := l.failed(no.errorCase)
+		r.bytes(g, l.errorText, []byte(no.text))
+		return c.put(r)
+	}
 }

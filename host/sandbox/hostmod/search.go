@@ -64,20 +64,12 @@ const (
 )
 
 // searchList is search.list. Parameters: dirs (pointer, length), result pointer.
-func searchList(g *guest) error {
-	out := g.u32(2)
-	fail := func(errorCase uint8, why string) error { return searchListResult.fail(g, out, errorCase, why) }
-	if why := g.whyNoFiles(); why != "" {
-		return fail(searchDenied, why)
-	}
-	dirs, why, err := g.names("dirs", 0)
+func searchList(c reply) error {
+	dirs, err := c.names("dirs")
 	if err != nil {
 		return err
 	}
-	if why != "" {
-		return fail(searchInvalid, why)
-	}
-	listings, err := search.List(g.ctx, g.world.Files, dirs, payer{g.account})
+	listings, err := search.List(c.ctx, c.world.Files, dirs, payer{c.account})
 	if err != nil {
 		return err
 	}
@@ -93,35 +85,21 @@ func searchList(g *guest) error {
 		}
 		at := i * searchListingBytes
 		list.u8(at, 1)
-		if err := list.bytes(g, at+searchListingNames, names); err != nil {
-			return err
-		}
-		if err := list.bytes(g, at+searchListingKinds, kinds); err != nil {
-			return err
-		}
+		list.bytes(c.guest, at+searchListingNames, names)
+		list.bytes(c.guest, at+searchListingKinds, kinds)
 	}
-	r := searchListResult.record()
-	if err := r.list(g, searchListResult.payload, list.b, searchListingBytes, 4); err != nil {
-		return err
-	}
-	return searchListResult.put(g, out, r)
+	r := c.record()
+	r.list(c.guest, c.payload, list.b, searchListingBytes, 4)
+	return c.put(r)
 }
 
 // searchStat is search.stat. Parameters: names (pointer, length), result pointer.
-func searchStat(g *guest) error {
-	out := g.u32(2)
-	fail := func(errorCase uint8, why string) error { return searchStatResult.fail(g, out, errorCase, why) }
-	if why := g.whyNoFiles(); why != "" {
-		return fail(searchDenied, why)
-	}
-	names, why, err := g.names("names", 0)
+func searchStat(c reply) error {
+	names, err := c.names("names")
 	if err != nil {
 		return err
 	}
-	if why != "" {
-		return fail(searchInvalid, why)
-	}
-	infos, err := search.Stat(g.ctx, g.world.Files, names, payer{g.account})
+	infos, err := search.Stat(c.ctx, c.world.Files, names, payer{c.account})
 	if err != nil {
 		return err
 	}
@@ -137,67 +115,52 @@ func searchStat(g *guest) error {
 		binary.LittleEndian.PutUint64(list.b[at+searchInfoChanged:], uint64(info.Changed))
 		list.u8(at+searchInfoKind, uint8(info.Kind))
 	}
-	r := searchStatResult.record()
-	if err := r.list(g, searchStatResult.payload, list.b, searchInfoBytes, 8); err != nil {
-		return err
-	}
-	return searchStatResult.put(g, out, r)
+	r := c.record()
+	r.list(c.guest, c.payload, list.b, searchInfoBytes, 8)
+	return c.put(r)
 }
 
 // searchBegin is search.begin. Parameters: files (pointer, length), pattern (pointer, length),
 // context, max-matches, max-text, max-chars, result pointer.
-func searchBegin(g *guest) error {
-	out := g.u32(8)
-	fail := func(errorCase uint8, why string) error { return searchBeginResult.fail(g, out, errorCase, why) }
-	if why := g.whyNoFiles(); why != "" {
-		return fail(searchDenied, why)
+func searchBegin(c reply) error {
+	if c.world.search != nil {
+		return refusal{searchInvalid, "the result of another query was not collected yet"}
 	}
-	if g.world.search != nil {
-		return fail(searchInvalid, "the result of another query was not collected yet")
-	}
-	files, why, err := g.names("files", 0)
+	files, err := c.names("files")
 	if err != nil {
 		return err
 	}
-	if size := g.u32(3); why == "" && size > search.MaxPattern {
-		why = search.ErrPattern.Error()
+	if c.u32(3) > search.MaxPattern {
+		return refusal{searchInvalid, search.ErrPattern.Error()}
 	}
-	if why != "" {
-		return fail(searchInvalid, why)
-	}
-	pattern, err := g.mem.String("pattern", g.u32(2), g.u32(3), search.MaxPattern)
+	pattern, err := c.mem.String("pattern", c.u32(2), c.u32(3), search.MaxPattern)
 	if err != nil {
 		return err
 	}
-	limit := func(i int) int { return int(min(g.u32(i), 1<<30)) }
-	g.world.search, err = search.Begin(g.ctx, g.world.Files, search.Query{
+	limit := func(i int) int { return int(min(c.u32(i), 1<<30)) }
+	c.world.search, err = search.Begin(c.ctx, c.world.Files, search.Query{
 		Files: files, Pattern: pattern,
 		Context: limit(4), MaxMatches: limit(5), MaxText: limit(6), MaxChars: limit(7),
-	}, payer{g.account})
+	}, payer{c.account})
 	if errors.Is(err, search.ErrPattern) {
-		return fail(searchInvalid, err.Error())
+		return refusal{searchInvalid, err.Error()}
 	}
 	if err != nil {
-		return g.exhaustIfSpent(err)
+		return c.exhaustIfSpent(err)
 	}
-	return searchBeginResult.put(g, out, searchBeginResult.record())
+	return c.put(c.record())
 }
 
 // searchCollect is search.collect. Parameters: result pointer.
-func searchCollect(g *guest) error {
-	out := g.u32(0)
-	fail := func(errorCase uint8, why string) error { return searchCollectResult.fail(g, out, errorCase, why) }
-	if why := g.whyNoFiles(); why != "" {
-		return fail(searchDenied, why)
-	}
-	s := g.world.search
+func searchCollect(c reply) error {
+	s := c.world.search
 	if s == nil {
-		return fail(searchInvalid, "no query was begun")
+		return refusal{searchInvalid, "no query was begun"}
 	}
-	g.world.search = nil
+	c.world.search = nil
 	found, err := s.Collect()
 	if err != nil {
-		return g.exhaustIfSpent(err)
+		return c.exhaustIfSpent(err)
 	}
 	list := record{make([]byte, len(found.Lines)*searchLineBytes)}
 	for i, l := range found.Lines {
@@ -208,16 +171,12 @@ func searchCollect(g *guest) error {
 		list.bool(at+searchLineMatches, l.Matches)
 		list.bool(at+searchLineCut, l.Cut)
 	}
-	r := searchCollectResult.record()
-	if err := r.list(g, searchFoundLines, list.b, searchLineBytes, 8); err != nil {
-		return err
-	}
-	if err := r.bytes(g, searchFoundText, found.Text); err != nil {
-		return err
-	}
+	r := c.record()
+	r.list(c.guest, searchFoundLines, list.b, searchLineBytes, 8)
+	r.bytes(c.guest, searchFoundText, found.Text)
 	r.u32(searchFoundFailed, uint32(found.Failed))
 	r.bool(searchFoundMore, found.More)
-	return searchCollectResult.put(g, out, r)
+	return c.put(r)
 }
 
 // exhaustIfSpent makes the error of a guest that cannot pay for a search one that ends the
@@ -229,25 +188,32 @@ func (g *guest) exhaustIfSpent(err error) error {
 	return err
 }
 
-// whyNoFiles returns the reason why the call has no files to search; "": it has some.
-func (g *guest) whyNoFiles() string {
-	return g.world.whyDenied(g.world != nil && g.world.Files != nil && len(g.world.Grant.Mounts()) > 0, "searching files")
+// withFiles returns a function of search that run carries out. It refuses a call that has no
+// files to search.
+func withFiles(l layout, run func(reply) error) func(*guest) error {
+	return replies(l, func(c reply) error {
+		if why := c.world.whyDenied(c.world != nil && c.world.Files != nil && len(c.world.Grant.Mounts()) > 0, "searching files"); why != "" {
+			return refusal{searchDenied, why}
+		}
+		return run(c)
+	})
 }
 
-// names lifts the text in the parameters i and i+1, in which each name ends with a NUL. why is
-// the reason for refusing the names; "": they are accepted. what names them in errors.
-func (g *guest) names(what string, i int) (names []string, why string, _ error) {
-	if g.u32(i+1) > maxSearchNameBytes {
-		return nil, what + ": too many names for one call", nil
+// names lifts the text in the parameters 0 and 1, in which each name ends with a NUL. what
+// names them in errors.
+func (g *guest) names(what string) ([]string, error) {
+	tooMany := refusal{searchInvalid, what + ": too many names for one call"}
+	if g.u32(1) > maxSearchNameBytes {
+		return nil, tooMany
 	}
-	text, err := g.mem.String(what, g.u32(i), g.u32(i+1), maxSearchNameBytes)
+	text, err := g.mem.String(what, g.u32(0), g.u32(1), maxSearchNameBytes)
 	if err != nil || text == "" {
-		return nil, "", err
+		return nil, err
 	}
 	if strings.Count(text, "\x00") > maxSearchCount {
-		return nil, what + ": too many names for one call", nil
+		return nil, tooMany
 	}
-	return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00"), "", nil
+	return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00"), nil
 }
 
 type payer struct{ *meter.Account }

@@ -14,24 +14,21 @@ import (
 const maxSecretName = 1 << 10 // bytes of a name; a longer one is an [abi.Fault]
 
 // secretsPlaceholder is secrets.placeholder. Parameters: name (pointer, length), result pointer.
-func secretsPlaceholder(g *guest) error {
-	out := g.u32(2)
-	name, err := g.mem.String("name", g.u32(0), g.u32(1), maxSecretName)
+func secretsPlaceholder(c reply) error {
+	name, err := c.mem.String("name", c.u32(0), c.u32(1), maxSecretName)
 	if err != nil {
 		return err
 	}
-	text, err := g.world.Placeholder(g.ctx, g.account, name)
+	text, err := c.world.Placeholder(c.ctx, c.account, name)
 	switch {
 	case services.KindOf(err) == services.NotFound:
-		return secretsResult.put(g, out, secretsResult.failed(secretsMissing)) // this case has no text
+		return c.put(c.failed(secretsMissing)) // this case has no text
 	case err != nil:
-		return secretsResult.fail(g, out, secretsDenied, err.Error())
+		return refusal{secretsDenied, err.Error()}
 	}
-	r := secretsResult.record()
-	if err := r.bytes(g, secretsResult.payload, []byte(text)); err != nil {
-		return err
-	}
-	return secretsResult.put(g, out, r)
+	r := c.record()
+	r.bytes(c.guest, c.payload, []byte(text))
+	return c.put(r)
 }
 
 // Placeholder returns the text that stands for a secret in this call. Errors are for the

@@ -30,23 +30,23 @@ type Function struct {
 
 // Functions lists all host functions, interface by interface.
 var Functions = []Function{
-	{"config", "get", params(i32, i32, i32), configGet},
-	{"digest", "sha256", params(i32, i32, i32), digestSHA256},
-	{"digest", "sha1", params(i32, i32, i32), digestSHA1},
-	{"exec", "run", params(i32, i32, i32, i32, i32, i32, i32, i32, i32), execRun},
-	{"http", "fetch", params(i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32), httpFetch},
-	{"kv", "get", params(i32, i32, i32), kvGet},
-	{"kv", "set", params(i32, i32, i32, i32, i32, i64, i32), kvSet},
-	{"kv", "delete", params(i32, i32, i32), kvDelete},
-	{"kv", "keys", params(i32, i32, i32, i32), kvKeys},
+	{"config", "get", params(i32, i32, i32), replies(configResult, configGet)},
+	{"digest", "sha256", params(i32, i32, i32), replies(digestResult, digestSHA256)},
+	{"digest", "sha1", params(i32, i32, i32), replies(digestResult, digestSHA1)},
+	{"exec", "run", params(i32, i32, i32, i32, i32, i32, i32, i32, i32), replies(execResult, execRun)},
+	{"http", "fetch", params(i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32), replies(httpResult, httpFetch)},
+	{"kv", "get", params(i32, i32, i32), withStore("the key", kvGet)},
+	{"kv", "set", params(i32, i32, i32, i32, i32, i64, i32), withStore("the key", kvSet)},
+	{"kv", "delete", params(i32, i32, i32), withStore("the key", kvDelete)},
+	{"kv", "keys", params(i32, i32, i32, i32), withStore("the prefix", kvKeys)},
 	{"log", "log", params(i32, i32, i32), logLog},
 	{"progress", "report", params(i64, i32, i64, i32, i32), progressReport},
 	{"progress", "cancelled", abi.Signature{Results: []api.ValueType{i32}}, progressCancelled},
-	{"search", "list", params(i32, i32, i32), searchList},
-	{"search", "stat", params(i32, i32, i32), searchStat},
-	{"search", "begin", params(i32, i32, i32, i32, i32, i32, i32, i32, i32), searchBegin},
-	{"search", "collect", params(i32), searchCollect},
-	{"secrets", "placeholder", params(i32, i32, i32), secretsPlaceholder},
+	{"search", "list", params(i32, i32, i32), withFiles(searchListResult, searchList)},
+	{"search", "stat", params(i32, i32, i32), withFiles(searchStatResult, searchStat)},
+	{"search", "begin", params(i32, i32, i32, i32, i32, i32, i32, i32, i32), withFiles(searchBeginResult, searchBegin)},
+	{"search", "collect", params(i32), withFiles(searchCollectResult, searchCollect)},
+	{"secrets", "placeholder", params(i32, i32, i32), replies(secretsResult, secretsPlaceholder)},
 }
 
 func params(types ...api.ValueType) abi.Signature { return abi.Signature{Params: types} }
@@ -86,17 +86,17 @@ type guest struct {
 	mod     api.Module
 	mem     abi.Memory
 	stack   []uint64
+	err     error // first error of option or of writing a result
 }
 
 // option decodes the discriminant of an optional parameter, at stack[i]; true: there is a
-// value. what names the parameter in the error.
-func (g *guest) option(what string, i int) (bool, error) {
-	switch d := g.u32(i); d {
-	case 0, 1:
-		return d == 1, nil
-	default:
-		return false, &abi.Fault{What: fmt.Sprintf("%s: discriminant %d", what, d)}
+// value. what names the parameter in the error, which is kept in g.err.
+func (g *guest) option(what string, i int) bool {
+	d := g.u32(i)
+	if d > 1 && g.err == nil {
+		g.err = &abi.Fault{What: fmt.Sprintf("%s: discriminant %d", what, d)}
 	}
+	return d == 1
 }
 
 // redactor returns the redactor of the call. Nil, while the module initialises, is fine:
@@ -113,6 +113,7 @@ func (g *guest) u32(i int) uint32 { return api.DecodeU32(g.stack[i]) }
 
 func (f Function) goFunc() api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
+		stack = stack[:max(len(f.Params), len(f.Results))]
 		if err := f.call(&guest{ctx: ctx, world: worldFrom(ctx), account: meter.From(ctx), mod: mod, stack: stack}); err != nil {
 			// The engine turns a panic of a host function into a trap of the guest that wraps
 			// the error; there is no other way to end the guest.

@@ -23,9 +23,6 @@ func (f *FS) stageMounts() error {
 		if !m.write {
 			continue
 		}
-		if m.tree = f.stage.TreeOf(m.host, m.info); m.tree != nil {
-			continue
-		}
 		var err error
 		if m.tree, err = f.stage.Add(m.root, m.host, m.info); err != nil {
 			return err

@@ -161,11 +161,8 @@ func (h *history) shorten() error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	if _, err := f.Write(bytes.Join(lines, nil)); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
+	_, err = f.Write(bytes.Join(lines, nil))
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), h.path)

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -74,6 +75,8 @@ func (u *Queue) wait(ctx context.Context, a *pendingCall) (policy.Answer, error)
 	}
 }
 
+var errSeparately = errors.New("each call is asked about by itself")
+
 // withdraw removes a call from the queue. If a prompt shows the call, withdraw cancels the
 // prompt with cause.
 func (u *Queue) withdraw(a *pendingCall, cause error) {
@@ -110,7 +113,7 @@ func (u *Queue) show(ctx context.Context) {
 			}
 			return
 		}
-		err = policy.ErrSeparately
+		err = errSeparately
 	}
 	u.deliver(ctx, batch, choice.Policy(), err)
 }

@@ -170,7 +170,7 @@ func TestCallsOfAStepThatWereTried(t *testing.T) {
 			}
 			synctest.Wait()
 			for i, r := range results {
-				if !r.done || errors.Is(r.err, policy.ErrSeparately) != c.separately || r.answer.Allow != c.allow {
+				if !r.done || errors.Is(r.err, errSeparately) != c.separately || r.answer.Allow != c.allow {
 					t.Errorf("%s: call %d: %+v", name, i+1, r)
 				}
 			}

@@ -2,6 +2,7 @@ package extism
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -61,22 +62,22 @@ var ofExtism = []function{
 	{envModule, "free", parseSig("l"), (*plugin).free, 0},
 	{envModule, "length", parseSig("l:l"), (*plugin).lengthOf, 0},
 	{envModule, "length_unsafe", parseSig("l:l"), (*plugin).lengthOf, 0},
-	{envModule, "load_u8", parseSig("l:w"), (*plugin).load8, 0},
-	{envModule, "load_u64", parseSig("l:l"), (*plugin).load64, 0},
-	{envModule, "store_u8", parseSig("lw"), (*plugin).store8, 0},
-	{envModule, "store_u64", parseSig("ll"), (*plugin).store64, 0},
+	{envModule, "load_u8", parseSig("l:w"), touches(1, func(b []byte, stack []uint64) { stack[0] = uint64(b[0]) }), 0},
+	{envModule, "load_u64", parseSig("l:l"), touches(8, func(b []byte, stack []uint64) { stack[0] = binary.LittleEndian.Uint64(b) }), 0},
+	{envModule, "store_u8", parseSig("lw"), touches(1, func(b []byte, stack []uint64) { b[0] = byte(stack[1]) }), 0},
+	{envModule, "store_u64", parseSig("ll"), touches(8, func(b []byte, stack []uint64) { binary.LittleEndian.PutUint64(b, stack[1]) }), 0},
 	{envModule, "input_load_u8", parseSig("l:w"), (*plugin).inputLoad8, 0},
 	{envModule, "input_load_u64", parseSig("l:l"), (*plugin).inputLoad64, 0},
-	{envModule, "input_length", parseSig(":l"), (*plugin).inputLength, 0},
-	{envModule, "input_offset", parseSig(":l"), (*plugin).inputOffset, 0},
+	{envModule, "input_length", parseSig(":l"), gets(func(p *plugin) uint64 { return p.input.length }), 0},
+	{envModule, "input_offset", parseSig(":l"), gets(func(p *plugin) uint64 { return p.input.offset }), 0},
 	{envModule, "output_set", parseSig("ll"), (*plugin).setOutput, 0},
-	{envModule, "output_length", parseSig(":l"), (*plugin).outputLength, 0},
-	{envModule, "output_offset", parseSig(":l"), (*plugin).outputOffset, 0},
+	{envModule, "output_length", parseSig(":l"), gets(func(p *plugin) uint64 { return p.output.length }), 0},
+	{envModule, "output_offset", parseSig(":l"), gets(func(p *plugin) uint64 { return p.output.offset }), 0},
 	{envModule, "error_set", parseSig("l"), (*plugin).setError, 0},
-	{envModule, "error_get", parseSig(":l"), (*plugin).getError, 0},
+	{envModule, "error_get", parseSig(":l"), gets(func(p *plugin) uint64 { return p.errorOffset }), 0},
 	{envModule, "reset", parseSig(""), (*plugin).startOver, 0},
-	{envModule, "memory_bytes", parseSig(":l"), (*plugin).memoryBytes, 0},
-	{envModule, "get_log_level", parseSig(":w"), (*plugin).logLevel, logLevelOff},
+	{envModule, "memory_bytes", parseSig(":l"), gets(func(p *plugin) uint64 { return uint64(cap(p.mem)) }), 0},
+	{envModule, "get_log_level", parseSig(":w"), gets((*plugin).logLevel), logLevelOff},
 
 	{envModule, "config_get", parseSig("l:l"), asHostCall((*plugin).config), 0},
 	{envModule, "var_get", parseSig("l:l"), asHostCall((*plugin).variable), 0},

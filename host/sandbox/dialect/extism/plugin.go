@@ -229,45 +229,29 @@ func (p *plugin) free(stack []uint64) error {
 	return p.pay(costAlloc)
 }
 
+// gets returns a function that returns a value of the plugin.
+func gets(value func(*plugin) uint64) func(*plugin, []uint64) error {
+	return func(p *plugin, stack []uint64) error {
+		stack[0] = value(p)
+		return p.pay(costTouch)
+	}
+}
+
 func (p *plugin) lengthOf(stack []uint64) error {
 	stack[0] = p.length(stack[0])
 	return p.pay(costTouch)
 }
 
-func (p *plugin) load8(stack []uint64) error {
-	at := stack[0] - firstOffset
-	if at >= uint64(len(p.mem)) {
-		return p.outside(stack[0], 1)
+// touches returns a function that reads or writes n bytes at the offset in stack[0].
+func touches(n uint64, do func(b []byte, stack []uint64)) func(*plugin, []uint64) error {
+	return func(p *plugin, stack []uint64) error {
+		b, ok := p.view(stack[0], n)
+		if !ok {
+			return p.outside(stack[0], n)
+		}
+		do(b, stack)
+		return p.pay(costTouch)
 	}
-	stack[0] = uint64(p.mem[at])
-	return p.pay(costTouch)
-}
-
-func (p *plugin) load64(stack []uint64) error {
-	b, ok := p.view(stack[0], 8)
-	if !ok {
-		return p.outside(stack[0], 8)
-	}
-	stack[0] = binary.LittleEndian.Uint64(b)
-	return p.pay(costTouch)
-}
-
-func (p *plugin) store8(stack []uint64) error {
-	at := stack[0] - firstOffset
-	if at >= uint64(len(p.mem)) {
-		return p.outside(stack[0], 1)
-	}
-	p.mem[at] = byte(stack[1])
-	return p.pay(costTouch)
-}
-
-func (p *plugin) store64(stack []uint64) error {
-	b, ok := p.view(stack[0], 8)
-	if !ok {
-		return p.outside(stack[0], 8)
-	}
-	binary.LittleEndian.PutUint64(b, stack[1])
-	return p.pay(costTouch)
 }
 
 // inputLoad8 returns 0 behind the input, because plugins read there before they ask for its
@@ -294,32 +278,12 @@ func (p *plugin) inputLoad64(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-func (p *plugin) inputLength(stack []uint64) error {
-	stack[0] = p.input.length
-	return p.pay(costTouch)
-}
-
-func (p *plugin) inputOffset(stack []uint64) error {
-	stack[0] = p.input.offset
-	return p.pay(costTouch)
-}
-
 func (p *plugin) setOutput(stack []uint64) error {
 	offset, n := stack[0], stack[1]
 	if _, ok := p.view(offset, n); !ok && n > 0 {
 		return p.outside(offset, n)
 	}
 	p.output = span{offset, n}
-	return p.pay(costTouch)
-}
-
-func (p *plugin) outputLength(stack []uint64) error {
-	stack[0] = p.output.length
-	return p.pay(costTouch)
-}
-
-func (p *plugin) outputOffset(stack []uint64) error {
-	stack[0] = p.output.offset
 	return p.pay(costTouch)
 }
 
@@ -333,11 +297,6 @@ func (p *plugin) setError(stack []uint64) error {
 	return p.pay(costTouch)
 }
 
-func (p *plugin) getError(stack []uint64) error {
-	stack[0] = p.errorOffset
-	return p.pay(costTouch)
-}
-
 // startOver frees all blocks, also the input, and forgets output and error message.
 func (p *plugin) startOver([]uint64) error {
 	p.owed += uint64(len(p.mem)) >> costBulkShift
@@ -346,19 +305,13 @@ func (p *plugin) startOver([]uint64) error {
 	return p.pay(costAlloc)
 }
 
-func (p *plugin) memoryBytes(stack []uint64) error {
-	stack[0] = uint64(cap(p.mem))
-	return p.pay(costTouch)
-}
-
 // logLevel returns the lowest level that a plugin should log: info, because lower levels are
 // shown only on request.
-func (p *plugin) logLevel(stack []uint64) error {
-	stack[0] = logLevelOff
+func (p *plugin) logLevel() uint64 {
 	if p.Host != nil && p.Host.Report != nil {
-		stack[0] = 2
+		return 2
 	}
-	return p.pay(costTouch)
+	return logLevelOff
 }
 
 const logLevelOff = math.MaxInt32 // level of a log without readers

@@ -67,8 +67,7 @@ func (p *plugin) notifyProgress(stack []uint64) error {
 	}
 	var total *uint64
 	if n.Total != nil {
-		whole := count(*n.Total)
-		total = &whole
+		total = new(count(*n.Total))
 	}
 	p.Host.Progress(p.Account, count(n.Progress), total, abi.Head([]byte(n.Message), hostmod.MaxNote, p.Redact))
 	return nil

@@ -6,11 +6,7 @@ const direntBytes = 24
 
 // fdReaddir fills a buffer with entries; the last entry may be cut. A buffer that is not full
 // marks the end of the directory.
-func fdReaddir(g guest) wasi.Errno {
-	d, errno := g.w.checkedFD(g.u32(0), directoryOnly, rightFDReaddir)
-	if errno != 0 {
-		return errno
-	}
+func fdReaddir(g guest, d *descriptor) wasi.Errno {
 	out, errno := g.result(1, uint64(g.u32(2)))
 	if errno != 0 {
 		return errno

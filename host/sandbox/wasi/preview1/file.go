@@ -29,11 +29,7 @@ func (g guest) transferIovecs(i int, do func([]byte) (int, wasi.Errno)) wasi.Err
 	return 0
 }
 
-func fdRead(g guest) wasi.Errno {
-	d, errno := g.w.checkedFD(g.u32(0), fileOrStream, rightFDRead)
-	if errno != 0 {
-		return errno
-	}
+func fdRead(g guest, d *descriptor) wasi.Errno {
 	if d.kind == stream {
 		return g.transferIovecs(3, func(b []byte) (int, wasi.Errno) {
 			if d.in == nil {
@@ -47,11 +43,7 @@ func fdRead(g guest) wasi.Errno {
 	return g.transferIovecs(3, d.file.Read)
 }
 
-func fdWrite(g guest) wasi.Errno {
-	d, errno := g.w.checkedFD(g.u32(0), fileOrStream, rightFDWrite)
-	if errno != 0 {
-		return errno
-	}
+func fdWrite(g guest, d *descriptor) wasi.Errno {
 	if d.kind == stream {
 		return g.transferIovecs(3, func(b []byte) (int, wasi.Errno) {
 			g.w.opts.Charge(uint64(len(b)) >> costShift)
@@ -74,8 +66,8 @@ func (g guest) syncIfFlagged(d *descriptor, errno wasi.Errno) wasi.Errno {
 	return errno
 }
 
-func fdPread(g guest) wasi.Errno {
-	d, at, errno := g.fileAndOffset(rightFDRead)
+func fdPread(g guest, d *descriptor) wasi.Errno {
+	at, errno := g.offset()
 	if errno != 0 {
 		return errno
 	}
@@ -86,8 +78,8 @@ func fdPread(g guest) wasi.Errno {
 	})
 }
 
-func fdPwrite(g guest) wasi.Errno {
-	d, at, errno := g.fileAndOffset(rightFDWrite)
+func fdPwrite(g guest, d *descriptor) wasi.Errno {
+	at, errno := g.offset()
 	if errno != 0 {
 		return errno
 	}
@@ -98,18 +90,13 @@ func fdPwrite(g guest) wasi.Errno {
 	}))
 }
 
-// fileAndOffset returns the file of parameter 0, which needs a right, and the offset of
-// parameter 3.
-func (g guest) fileAndOffset(need rights) (*descriptor, int64, wasi.Errno) {
-	d, errno := g.w.checkedFD(g.u32(0), regularOnly, need|rightFDSeek)
-	if errno != 0 {
-		return nil, 0, errno
-	}
+// offset returns the offset in parameter 3.
+func (g guest) offset() (int64, wasi.Errno) {
 	at := g.u64(3)
 	if at > math.MaxInt64-maxTransfer {
-		return nil, 0, wasi.EINVAL
+		return 0, wasi.EINVAL
 	}
-	return d, int64(at), 0
+	return int64(at), 0
 }
 
 func fdSeek(g guest) wasi.Errno {
@@ -156,12 +143,9 @@ func (g guest) seek(d *descriptor, off int64, whence wasi.Whence, result int) wa
 }
 
 // fdAdvise checks its parameters and does nothing else.
-func fdAdvise(g guest) wasi.Errno {
+func fdAdvise(g guest, d *descriptor) wasi.Errno {
 	const advices = 6
-	d, errno := g.w.fd(g.u32(0))
 	switch {
-	case errno != 0:
-		return errno
 	case d.kind == stream:
 		return wasi.ESPIPE
 	case g.u32(3) >= advices || g.u64(1) > math.MaxInt64 || g.u64(2) > math.MaxInt64:
@@ -172,11 +156,7 @@ func fdAdvise(g guest) wasi.Errno {
 
 // fdAllocate makes the file longer. The bytes count as written, so a later write to them
 // cannot fail by the guest's own limits; the host may still run out of room.
-func fdAllocate(g guest) wasi.Errno {
-	d, errno := g.w.checkedFD(g.u32(0), regularOnly, rightFDAllocate)
-	if errno != 0 {
-		return errno
-	}
+func fdAllocate(g guest, d *descriptor) wasi.Errno {
 	off, n := g.u64(1), g.u64(2)
 	switch {
 	case n == 0:
@@ -187,14 +167,9 @@ func fdAllocate(g guest) wasi.Errno {
 	return d.file.Grow(int64(off + n))
 }
 
-func fdSync(g guest) wasi.Errno { return g.sync(rightFDSync) }
-
-func fdDatasync(g guest) wasi.Errno { return g.sync(rightFDDatasync) }
-
-func (g guest) sync(need rights) wasi.Errno {
-	d, errno := g.w.checkedFD(g.u32(0), noStream, need)
-	if errno != 0 || d.kind == directory {
-		return errno
+func fdSync(_ guest, d *descriptor) wasi.Errno {
+	if d.kind == directory {
+		return 0
 	}
 	return d.file.Sync()
 }

@@ -8,11 +8,7 @@ import (
 
 const fdstatBytes = 24
 
-func fdFdstatGet(g guest) wasi.Errno {
-	d, errno := g.w.fd(g.u32(0))
-	if errno != 0 {
-		return errno
-	}
+func fdFdstatGet(g guest, d *descriptor) wasi.Errno {
 	out, errno := g.result(1, fdstatBytes)
 	if errno != 0 {
 		return errno
@@ -38,11 +34,7 @@ func (d *descriptor) filetype() wasi.FileType {
 }
 
 // fdFdstatSetFlags changes the flags that can change without opening the file again.
-func fdFdstatSetFlags(g guest) wasi.Errno {
-	d, errno := g.w.checkedFD(g.u32(0), anyKind, rightFDFdstatSetFlags)
-	if errno != 0 {
-		return errno
-	}
+func fdFdstatSetFlags(g guest, d *descriptor) wasi.Errno {
 	want := g.u32(1)
 	flags := fdflags(want)
 	switch {
@@ -60,11 +52,7 @@ func fdFdstatSetFlags(g guest) wasi.Errno {
 	return 0
 }
 
-func fdFdstatSetRights(g guest) wasi.Errno {
-	d, errno := g.w.fd(g.u32(0))
-	if errno != 0 {
-		return errno
-	}
+func fdFdstatSetRights(g guest, d *descriptor) wasi.Errno {
 	base, inheriting := rights(g.u64(1)), rights(g.u64(2))
 	if base&^d.base != 0 || inheriting&^d.inheriting != 0 {
 		return wasi.ENOTCAPABLE
@@ -73,11 +61,7 @@ func fdFdstatSetRights(g guest) wasi.Errno {
 	return 0
 }
 
-func fdFilestatGet(g guest) wasi.Errno {
-	d, errno := g.w.checkedFD(g.u32(0), anyKind, rightFDFilestatGet)
-	if errno != 0 {
-		return errno
-	}
+func fdFilestatGet(g guest, d *descriptor) wasi.Errno {
 	out, errno := g.result(1, g.e.filestatBytes)
 	if errno != 0 {
 		return errno
@@ -113,11 +97,7 @@ func (e *edition) putFilestat(out []byte, st wasi.Stat) {
 	}
 }
 
-func fdFilestatSetSize(g guest) wasi.Errno {
-	d, errno := g.w.checkedFD(g.u32(0), regularOnly, rightFDFilestatSetSize)
-	if errno != 0 {
-		return errno
-	}
+func fdFilestatSetSize(g guest, d *descriptor) wasi.Errno {
 	size := g.u64(1)
 	if size > math.MaxInt64 {
 		return wasi.EFBIG
@@ -125,11 +105,7 @@ func fdFilestatSetSize(g guest) wasi.Errno {
 	return d.file.Truncate(int64(size))
 }
 
-func fdFilestatSetTimes(g guest) wasi.Errno {
-	d, errno := g.w.checkedFD(g.u32(0), anyKind, rightFDFilestatSetTimes)
-	if errno != 0 {
-		return errno
-	}
+func fdFilestatSetTimes(g guest, d *descriptor) wasi.Errno {
 	atim, mtim, errno := g.times(1)
 	if errno != 0 {
 		return errno

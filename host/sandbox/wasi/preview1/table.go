@@ -82,6 +82,18 @@ func (w *World) checkedFD(n uint32, wrong kindErrnos, need rights) (*descriptor,
 	return d, d.checkRights(need)
 }
 
+// fdFunc returns a function of WASI that do carries out with the descriptor in parameter 0.
+// wrong and need are as in checkedFD.
+func fdFunc(wrong kindErrnos, need rights, do func(guest, *descriptor) wasi.Errno) func(guest) wasi.Errno {
+	return func(g guest) wasi.Errno {
+		d, errno := g.w.checkedFD(g.u32(0), wrong, need)
+		if errno != 0 {
+			return errno
+		}
+		return do(g, d)
+	}
+}
+
 func (d *descriptor) checkRights(need rights) wasi.Errno {
 	if d.base&need != need {
 		return wasi.ENOTCAPABLE

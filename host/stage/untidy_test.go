@@ -1,4 +1,4 @@
-package sandbox
+package stage
 
 import (
 	"context"
@@ -6,12 +6,11 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/stage"
 )
 
 func TestACommitThatIsMadeIsToldFromOneThatIsNot(t *testing.T) {
 	for _, done := range []bool{false, true} {
-		err := markUntidy(&stage.CommitError{Err: context.Canceled, Done: done})
+		err := markUntidy(&CommitError{Err: context.Canceled, Done: done})
 		if errors.Is(err, policy.ErrUntidy) != done || !errors.Is(err, context.Canceled) {
 			t.Errorf("done %v: %v", done, err)
 		}
