@@ -80,17 +80,10 @@ func (p *pending) collectChanges(ctx context.Context, grant policy.Grant, entry 
 	return result, changes, dirs
 }
 
-// keepCaches makes the caches that an allowed call has written available to later calls.
-func keepCaches(staged policy.Staged) {
-	if c, ok := staged.(policy.StagedCaches); ok {
-		c.KeepCaches()
-	}
-}
-
 // unapprovedProgramWarning returns a warning if the call has made an executable, and has read
 // caches that calls without approval have written; otherwise it is empty.
 func unapprovedProgramWarning(staged policy.Staged, changes []tool.Change) string {
-	if c, ok := staged.(policy.StagedCaches); !ok || !c.SawUnapproved() {
+	if staged == nil || !staged.SawUnapproved() {
 		return ""
 	}
 	for _, c := range changes {
@@ -153,7 +146,7 @@ func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, staged 
 		p.enter(stateExecuting) // the permission was for this
 	}
 	body, images, err := p.describeChanges(ctx, changes, dirs...)
-	if r, ok := staged.(policy.StagedRefresh); ok && errors.Is(err, policy.ErrChanged) && r.Refresh(ctx) {
+	if errors.Is(err, policy.ErrChanged) && staged.Refresh(ctx) {
 		body, images, err = p.describeChanges(ctx, changes, dirs...)
 	}
 	if err != nil {
