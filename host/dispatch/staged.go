@@ -200,7 +200,7 @@ func (p *pending) uncommittedResult(ctx context.Context, grant policy.Grant, err
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		r = tool.Failed(tool.CodeNoSpace, tool.IOError, "%s: there is no room for its changes: %v", p.call.Tool, err)
 		r.Err.Hint = tool.Advise(notKept + "; the disk is full: make room, or tell the person")
-	case isLie(err):
+	case errors.As(err, new(*git.IntegrityError)):
 		r = tool.Failed(tool.CodeNotKept, tool.ValidationFailed, "%s has changed nothing: git would be misled by %v", p.call.Tool, err)
 		r.Err.Hint = tool.Advise("an object of git has another content than its name says; git fsck tells more where it was made")
 	default:
@@ -208,11 +208,6 @@ func (p *pending) uncommittedResult(ctx context.Context, grant policy.Grant, err
 		r.Err.Hint = tool.Advise(notKept)
 	}
 	return r
-}
-
-func isLie(err error) bool {
-	_, lie := errors.AsType[*git.IntegrityError](err)
-	return lie
 }
 
 // drop removes the stage of the call. The outcome of the call is certain by now: if

@@ -318,7 +318,7 @@ func (p *plan) checkContents() error {
 	var all []string
 	for _, f := range p.files {
 		if f.noImage != "" && !sameContent(f.before, f.after) {
-			all = append(all, fmt.Sprintf("%q (%s)", f.path, describeNoImage(f.noImage)))
+			all = append(all, fmt.Sprintf("%q (%s)", f.path, cmp.Or(noImageWords[f.noImage], string(f.noImage))))
 		}
 	}
 	if len(all) == 0 {
@@ -333,18 +333,11 @@ func (p *plan) checkContents() error {
 // maxNamed limits the files that a text names; the others are counted.
 const maxNamed = 10
 
-func describeNoImage(why session.NoPreimage) string {
-	switch why {
-	case session.NoPreimageSecret:
-		return "it looks like a secret, or holds one"
-	case session.NoPreimageLarge:
-		return "it has more than 16 MiB"
-	case session.NoPreimageMany:
-		return "the call changes more than 64 MiB"
-	case session.NoPreimageUnreadable:
-		return "its mode forbids reading it"
-	}
-	return string(why)
+var noImageWords = map[session.NoPreimage]string{
+	session.NoPreimageSecret:     "it looks like a secret, or holds one",
+	session.NoPreimageLarge:      "it has more than 16 MiB",
+	session.NoPreimageMany:       "the call changes more than 64 MiB",
+	session.NoPreimageUnreadable: "its mode forbids reading it",
 }
 
 // same reports whether two versions are equal. A regular file without a hash equals no other.
