@@ -31,15 +31,15 @@ type artifactArgs struct {
 // host answers a call that names an artifact: no guest gets the log.
 func (p *pending) checkRead(entry *tool.Entry) error {
 	var args artifactArgs
-	if entry.Name != "file_read" || entry.Module.Origin != tool.OriginBuiltin || json.Unmarshal(p.call.Args, &args) != nil {
+	if entry.Name != "file_read" || entry.Module.Origin != tool.OriginBuiltin || p.d.opts.Artifact == nil || json.Unmarshal(p.call.Args, &args) != nil {
 		return nil
 	}
 	switch {
-	case args.Path == "" && args.Artifact == "" && p.d.opts.Artifact != nil:
+	case args.Path == "" && args.Artifact == "":
 		return &refusal{tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "file_read: path is missing; it wants a string, or artifact the ID of an earlier call")}
 	case args.Path != "" && args.Artifact != "":
 		return &refusal{tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "file_read: path and artifact are set; a call reads one of them")}
-	case args.Artifact != "" && p.d.opts.Artifact != nil:
+	case args.Artifact != "":
 		p.artifact = &args
 	}
 	return nil

@@ -137,7 +137,9 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	p.reportHeld()
-	keepCaches(staged)
+	if staged != nil {
+		staged.KeepCaches()
+	}
 
 	// Record, then make the changes: all or none.
 	if result.Err == nil && len(changes) > 0 {

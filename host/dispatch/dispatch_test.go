@@ -197,6 +197,10 @@ func (s *stage) Drop() error {
 	return s.w.dropErr
 }
 
+func (*stage) Refresh(context.Context) bool { return false }
+func (*stage) KeepCaches()                  {}
+func (*stage) SawUnapproved() bool          { return false }
+
 // aFile is a change that a call makes.
 func aFile(name, content string) tool.Change {
 	return tool.Change{Path: "/work/" + name, Kind: tool.Created, After: &tool.Version{

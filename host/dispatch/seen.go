@@ -199,8 +199,7 @@ func (p *pending) mayRead(name string) bool {
 // seenHash returns the hash of the content that the model has seen of the file k, noContent for
 // an unseen file that is too large, [tool.Unseen] for one that the tool may edit by its text, or
 // a refusal. inStep is set for a call with line numbers, if a call of its step has reported the
-// file before. Then only edits by line number may have changed it in this step: the model could
-// not know other changes.
+// file before. Then only edits by line number may have changed it: the model knows no others.
 func (p *pending) seenHash(entry *tool.Entry, k knownFile, inStep bool, name string) (string, error) {
 	switch {
 	case k.hash == "" && p.tooLarge(entry, paths.Absolute(name, p.call.Cwd)):

@@ -80,17 +80,10 @@ func (p *pending) collectChanges(ctx context.Context, grant policy.Grant, entry 
 	return result, changes, dirs
 }
 
-// keepCaches makes the caches that an allowed call has written available to later calls.
-func keepCaches(staged policy.Staged) {
-	if c, ok := staged.(policy.StagedCaches); ok {
-		c.KeepCaches()
-	}
-}
-
 // unapprovedProgramWarning returns a warning if the call has made an executable, and has read
 // caches that calls without approval have written; otherwise it is empty.
 func unapprovedProgramWarning(staged policy.Staged, changes []tool.Change) string {
-	if c, ok := staged.(policy.StagedCaches); !ok || !c.SawUnapproved() {
+	if staged == nil || !staged.SawUnapproved() {
 		return ""
 	}
 	for _, c := range changes {
@@ -153,7 +146,7 @@ func (p *pending) recordChanges(ctx context.Context, grant policy.Grant, staged 
 		p.enter(stateExecuting) // the permission was for this
 	}
 	body, images, err := p.describeChanges(ctx, changes, dirs...)
-	if r, ok := staged.(policy.StagedRefresh); ok && errors.Is(err, policy.ErrChanged) && r.Refresh(ctx) {
+	if errors.Is(err, policy.ErrChanged) && staged.Refresh(ctx) {
 		body, images, err = p.describeChanges(ctx, changes, dirs...)
 	}
 	if err != nil {
@@ -207,7 +200,7 @@ func (p *pending) uncommittedResult(ctx context.Context, grant policy.Grant, err
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		r = tool.Failed(tool.CodeNoSpace, tool.IOError, "%s: there is no room for its changes: %v", p.call.Tool, err)
 		r.Err.Hint = tool.Advise(notKept + "; the disk is full: make room, or tell the person")
-	case isLie(err):
+	case errors.As(err, new(*git.IntegrityError)):
 		r = tool.Failed(tool.CodeNotKept, tool.ValidationFailed, "%s has changed nothing: git would be misled by %v", p.call.Tool, err)
 		r.Err.Hint = tool.Advise("an object of git has another content than its name says; git fsck tells more where it was made")
 	default:
@@ -215,11 +208,6 @@ func (p *pending) uncommittedResult(ctx context.Context, grant policy.Grant, err
 		r.Err.Hint = tool.Advise(notKept)
 	}
 	return r
-}
-
-func isLie(err error) bool {
-	_, lie := errors.AsType[*git.IntegrityError](err)
-	return lie
 }
 
 // drop removes the stage of the call. The outcome of the call is certain by now: if

@@ -41,8 +41,7 @@ func (t *trial) answers(session string, question policy.Question) (policy.Answer
 		question.Reason == t.question.Reason && question.Warning == t.question.Warning // the calls before may have made a path special
 }
 
-// maxTriedBytes limits the contents that are held for the questions of one step, in bytes of all
-// versions of all files. A call with more is asked about by itself.
+// maxTriedBytes limits the contents held for the questions of a step; a call with more asks alone.
 const maxTriedBytes = 8 << 20
 
 // trials is the state of [Dispatcher.tryTogether].

@@ -101,7 +101,10 @@ func (o *overlay) Commit(_ context.Context, g policy.Grant) error {
 	return nil
 }
 
-func (o *overlay) Drop() error { return nil }
+func (o *overlay) Drop() error                  { return nil }
+func (o *overlay) Refresh(context.Context) bool { return false }
+func (o *overlay) KeepCaches()                  {}
+func (o *overlay) SawUnapproved() bool          { return false }
 
 // TestEditsOfOneReplyAreAskedAboutTogether: what is put to the person, how it is answered, and
 // what is made.

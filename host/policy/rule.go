@@ -324,14 +324,9 @@ func (r Rule) InWords() string {
 	if r.Below != "" {
 		fmt.Fprintf(&b, ", if it changes nothing but what is in %s", r.Below)
 	}
-	switch r.Changes {
-	case ChangesDirect:
-		b.WriteString(", which changes files while it runs")
-	case ChangesStaged:
-		b.WriteString(", which changes files when it has run")
-	case ChangesNone:
-		b.WriteString(", which can change no file")
-	}
+	b.WriteString(map[ChangesMode]string{
+		ChangesDirect: ", which changes files while it runs", ChangesStaged: ", which changes files when it has run", ChangesNone: ", which can change no file",
+	}[r.Changes])
 	if len(r.Risks) > 0 {
 		fmt.Fprintf(&b, ", of risk %s", strings.Join(each(r.Risks, Risk.String), " or "))
 	}

@@ -17,20 +17,11 @@ type Staged interface {
 	Commit(ctx context.Context, grant Grant) error
 	// Drop discards the changes. After a commit it does nothing.
 	Drop() error
-}
-
-// StagedRefresh is implemented by a [Staged] that can tell what others have only looked at.
-type StagedRefresh interface {
 	// Refresh accepts files of the host that were replaced or touched since Changes, but have the
 	// same content. It reports whether it has accepted any.
 	Refresh(ctx context.Context) bool
-}
-
-// StagedCaches is implemented by a [Staged] of a call that has run a process. The process may
-// have written to caches of toolchains; this content waits for the decision, too.
-type StagedCaches interface {
-	// KeepCaches makes the new content of the caches visible to later calls. It is called once
-	// the call is allowed; otherwise the content is dropped with the call.
+	// KeepCaches makes what a process has written to caches of toolchains visible to later calls.
+	// It is called once the call is allowed; otherwise the content is dropped with the call.
 	KeepCaches()
 	// SawUnapproved reports whether the process has seen files that processes without approval
 	// have built.

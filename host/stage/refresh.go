@@ -70,7 +70,7 @@ func contentDigest(file *os.File) (digest, error) {
 	return sum, err
 }
 
-// Refresh calls refresh.
+// Refresh implements policy.Staged.
 func (s *Set) Refresh(ctx context.Context) (accepted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Staged holds the changes of one call. It implements [policy.Staged], [policy.StagedRefresh] and
-// [policy.StagedCaches].
+// Staged holds the changes of one call. It implements [policy.Staged].
 type Staged struct {
 	*Set
 	Call    tool.Call

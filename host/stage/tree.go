@@ -24,10 +24,9 @@ type Tree struct {
 	displaced  map[*Node]struct{} // all nodes with an origin that are not atOrigin
 }
 
-// Add makes a directory of the host a tree of the set, or returns the tree that an earlier call has
-// made of it. root is open on the directory and stays the caller's. host is the absolute path of
-// the directory, and info its state. It is an error to add a directory under two paths, or after
-// the end of the set.
+// Add makes a directory of the host a tree of the set, or returns its tree of an earlier call. root
+// is open on it and stays the caller's; host is its absolute path, and info its state. It is an
+// error to add a directory under two paths, or after the end of the set.
 func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, error) {
 	if s.Ended() {
 		return nil, errors.New("stage: it has ended")

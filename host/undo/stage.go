@@ -3,7 +3,6 @@ package undo
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -209,11 +208,16 @@ func (s *staging) describeDifference(at place, v *session.Version, f file) (stri
 	if v.SHA256 == "" {
 		return "", s.plan.refuse("%q is too large to be compared with its state after the turn", at.name)
 	}
-	size, sum, err := hash(at)
+	now, done, err := at.version()
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	sum, err := now.SHA256()
 	switch {
 	case err != nil:
 		return "", err
-	case size != v.Bytes || fmt.Sprintf("%x", sum) != v.SHA256:
+	case now.Size != v.Bytes || fmt.Sprintf("%x", sum) != v.SHA256:
 		return "it has changed", nil
 	}
 	return mode(), nil
@@ -221,31 +225,15 @@ func (s *staging) describeDifference(at place, v *session.Version, f file) (stri
 
 func isFileOrAbsent(v *session.Version) bool { return v == nil || regular(v) }
 
-// hash returns the size and the hash of a regular file now; the commit compares it once more.
-func hash(at place) (size int64, sum [sha256.Size]byte, err error) {
-	r, size, err := open(at)
-	if err != nil {
-		return 0, sum, err
-	}
-	h := sha256.New()
-	size, err = io.Copy(h, io.NewSectionReader(r, 0, size))
-	return size, [sha256.Size]byte(h.Sum(nil)), errors.Join(err, r.Close())
-}
-
-// reader is an open file of a tree. Its Close also releases the file in the tree.
-type reader struct{ *stage.File }
-
-func (r reader) Close() error {
-	r.Release()
-	return r.File.Close()
-}
-
-func open(at place) (reader, int64, error) {
+// version returns the regular file at a place now, which the commit compares once more. It can be
+// read until done is called.
+func (at place) version() (v *tool.Version, done func(), err error) {
 	f, info, err := at.tree.OpenFile(at.n, os.O_RDONLY)
 	if err != nil {
-		return reader{}, 0, fmt.Errorf("read %s: %w", at.name, err)
+		return nil, nil, fmt.Errorf("read %s: %w", at.name, err)
 	}
-	return reader{f}, info.Size(), nil
+	content := func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(f, 0, info.Size())), nil }
+	return &tool.Version{Size: info.Size(), Open: content}, func() { f.Release(); _ = f.Close() }, nil
 }
 
 // diffSinceTurn returns the diff from a file after the turn to the file now; empty if one of
@@ -263,12 +251,12 @@ func (s *staging) diffSinceTurn(ctx context.Context, at place, f file) string {
 		c.Before = &tool.Version{Size: f.after.Bytes, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(left)), nil }}
 	}
 	if at.n != nil && at.n.Mode().IsRegular() {
-		r, size, err := open(at)
+		now, done, err := at.version()
 		if err != nil {
 			return ""
 		}
-		defer r.Close()
-		c.After = &tool.Version{Size: size, Open: func() (io.ReadCloser, error) { return io.NopCloser(io.NewSectionReader(r, 0, size)), nil }}
+		defer done()
+		c.After = now
 	}
 	text, _, _ := diff.Unified(c, s.cwd, s.u.redact.Finds)
 	return text

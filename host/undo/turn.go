@@ -1,6 +1,7 @@
 package undo
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -302,10 +303,7 @@ func filesOf(changes session.Changes) (map[string]*file, error) {
 			return nil, fmt.Errorf("it has moved the directory %q to %q, with what is in it; move it back by hand", c.From, c.Path)
 		}
 		if c.Before != nil {
-			from := at(c.Path)
-			if c.Kind == tool.Renamed {
-				from = at(c.From)
-			}
+			from := at(cmp.Or(c.From, c.Path))
 			from.before, from.noImage = c.Before, c.NoPreimage
 		}
 		if c.After != nil {
@@ -320,7 +318,7 @@ func (p *plan) checkContents() error {
 	var all []string
 	for _, f := range p.files {
 		if f.noImage != "" && !sameContent(f.before, f.after) {
-			all = append(all, fmt.Sprintf("%q (%s)", f.path, describeNoImage(f.noImage)))
+			all = append(all, fmt.Sprintf("%q (%s)", f.path, cmp.Or(noImageWords[f.noImage], string(f.noImage))))
 		}
 	}
 	if len(all) == 0 {
@@ -335,18 +333,11 @@ func (p *plan) checkContents() error {
 // maxNamed limits the files that a text names; the others are counted.
 const maxNamed = 10
 
-func describeNoImage(why session.NoPreimage) string {
-	switch why {
-	case session.NoPreimageSecret:
-		return "it looks like a secret, or holds one"
-	case session.NoPreimageLarge:
-		return "it has more than 16 MiB"
-	case session.NoPreimageMany:
-		return "the call changes more than 64 MiB"
-	case session.NoPreimageUnreadable:
-		return "its mode forbids reading it"
-	}
-	return string(why)
+var noImageWords = map[session.NoPreimage]string{
+	session.NoPreimageSecret:     "it looks like a secret, or holds one",
+	session.NoPreimageLarge:      "it has more than 16 MiB",
+	session.NoPreimageMany:       "the call changes more than 64 MiB",
+	session.NoPreimageUnreadable: "its mode forbids reading it",
 }
 
 // same reports whether two versions are equal. A regular file without a hash equals no other.
@@ -368,48 +359,37 @@ func sameContent(a, b *session.Version) bool {
 func regular(v *session.Version) bool { return v != nil && typeOf(v) == 0 }
 
 // typeOf returns the file type of a version; fs.ModeIrregular if its mode cannot be parsed.
-func typeOf(v *session.Version) fs.FileMode {
-	mode, err := parseMode(v.Mode)
-	if err != nil {
-		return fs.ModeIrregular
-	}
-	return mode.Type()
-}
+func typeOf(v *session.Version) fs.FileMode { return parseMode(v.Mode).Type() }
 
 // permOf returns the permission bits of a version; 0 for a link or an invalid mode.
 func permOf(v *session.Version) fs.FileMode {
-	mode, err := parseMode(v.Mode)
-	if err != nil || mode.Type() == fs.ModeSymlink {
-		return 0
+	if mode := parseMode(v.Mode); mode.Type() != fs.ModeSymlink {
+		return mode.Perm()
 	}
-	return mode.Perm()
+	return 0
 }
 
-// parseMode parses the output of [fs.FileMode.String].
-func parseMode(text string) (fs.FileMode, error) {
+// parseMode parses the output of [fs.FileMode.String]. For another text it returns
+// fs.ModeIrregular.
+func parseMode(text string) (mode fs.FileMode) {
 	const letters, rwx = "dalTLDpSugct?", "rwxrwxrwx"
-	bad := fmt.Errorf("%.20q is no mode", text)
 	n := len(text) - len(rwx)
 	if n < 1 {
-		return 0, bad
+		return fs.ModeIrregular
 	}
-	var mode fs.FileMode
 	for _, c := range text[:n] {
-		switch i := strings.IndexRune(letters, c); {
-		case i >= 0:
+		if i := strings.IndexRune(letters, c); i >= 0 {
 			mode |= 1 << (31 - i)
-		case c != '-':
-			return 0, bad
+		} else if c != '-' {
+			return fs.ModeIrregular
 		}
 	}
 	for i, c := range []byte(text[n:]) {
-		switch c {
-		case rwx[i]:
+		if c == rwx[i] {
 			mode |= 1 << (8 - i)
-		case '-':
-		default:
-			return 0, bad
+		} else if c != '-' {
+			return fs.ModeIrregular
 		}
 	}
-	return mode, nil
+	return mode
 }

@@ -14,9 +14,8 @@ type Turn struct {
 	Files   []string // paths that its calls have changed and that are not put back, sorted
 	Others  []string // paths that a person's calls after it have changed, /undo and /redo among them
 	Rewound bool     // the conversation was taken back to before it
-	// Kept describes the calls whose effects nobody takes back, with the reason, in their order:
-	// they have changed files directly, could reach hosts, or are a person's own after the turn.
-	// The descriptions may hold texts of the model.
+	// Kept describes the calls whose effects nobody takes back, with the reason, in their order. The
+	// descriptions may hold texts of the model.
 	Kept []string
 }
 

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// firstWords names what a person repeats all day: programs with their subcommands, and after "|" the
-// flags that change neither what such a program runs nor where. Without a subcommand: a program
-// that runs nothing, with any flag.
+// firstWords names programs with their subcommands, and after "|" the flags that change neither what
+// a program runs nor where. Without a subcommand: a program that runs nothing, with any flag.
 var firstWords = map[string]string{
 	"go":    "build test vet fmt | -count -run -bench -v -race -cover -short -timeout -p -o -json",
 	"cargo": "build test check fmt | -p -q -v --release --workspace --all", "npm": "ci test | -s --silent", "git": "add commit mv | -A -a -m -q -am -qm -qam --all",
