@@ -16,8 +16,6 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-const gitDir = ".git"
-
 // repository holds the changes in one repository, and the facts that describe them.
 type repository struct {
 	root        string          // path of the directory above .git
