@@ -210,9 +210,9 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	return runTurn(ctx, a, id, args[min(1, len(args)):])
 }
 
-// findConversation is findSession, but "last" stands for the conversation that began in the
-// workspace and was added to last. It ignores conversations of other directories, even later
-// ones, because the next prompt goes into the conversation.
+// findConversation is findSession, except for "last". Of the conversations that began in the
+// workspace, this is the one with the newest event. Newer ones of other directories do not count,
+// because the next prompt goes into the conversation.
 func (a *app) findConversation(ctx context.Context, prefix string) (session.Store, string, error) {
 	if prefix != "last" {
 		return a.findSession(ctx, prefix)

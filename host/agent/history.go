@@ -193,7 +193,7 @@ func bodyOf[T any](e session.Event) (body T) {
 	return body
 }
 
-// append adds a message behind the others. call is the ID of its call; empty: it has none.
+// append adds m at the end. call is the ID of the call, if m is a call or its result; else empty.
 func (c *Conversation) append(m llm.Message, call string) {
 	c.numbered++
 	a := about{number: c.numbered, turn: c.turn, call: call, chars: size(m)}

@@ -27,8 +27,8 @@ type artifactArgs struct {
 	Raw      bool   `json:"raw"`
 }
 
-// checkRead refuses a call of the built-in file_read that does not name one thing to read. The
-// host answers a call that names an artifact: no guest gets the log.
+// checkRead refuses a call of the built-in file_read that names no path and no artifact, or both.
+// It keeps an artifact for readArtifact: the host answers, because no guest gets the session's log.
 func (p *pending) checkRead(entry *tool.Entry) error {
 	var args artifactArgs
 	if entry.Name != "file_read" || entry.Module.Origin != tool.OriginBuiltin || p.d.opts.Artifact == nil || json.Unmarshal(p.call.Args, &args) != nil {

@@ -170,7 +170,7 @@ type heldVersion struct {
 	sum [sha256.Size]byte // of a file
 }
 
-// hold reads a version. If that fails, or too much is held, held is above maxTriedBytes.
+// hold reads a version into memory. t.held is above maxTriedBytes if that fails or is too much.
 func (t *trials) hold(v *tool.Version) heldVersion {
 	if t.held += v.Size; t.held > maxTriedBytes || !v.Mode.IsRegular() {
 		return heldVersion{Version: v}

@@ -12,8 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Heads tells whether git holds or ignores the files of a change set, by the commit of HEAD before
-// the changes and the index after them.
+// Heads tells which files of a change set git holds or ignores. It goes by two states: the commit
+// of HEAD as it was before the changes, and the index as it is after them.
 type Heads struct {
 	files     *files
 	worktrees map[string]*worktree // by a directory inside; nil: there is none

@@ -92,7 +92,7 @@ func (f *Freedom) Mode() Mode {
 	return ModeAsk
 }
 
-// movedHere stands in Freedom.made for what a call has moved to a path, but no call has made.
+// movedHere is the value in Freedom.made for a path to which a call moved what no call has made.
 const movedHere = "moved"
 
 // Note remembers a change that was made by a call of the chat. before and sum are the SHA-256 of the
@@ -178,8 +178,8 @@ func (d *Decision) forbiddenByPlan(tier func() Tier) string {
 	return ""
 }
 
-// decideFreely allows a call that asks only about plain changes, if the chat is free to make these;
-// else it sets freeDir, if [ScopeFree] can allow them. Above the home directory it does nothing.
+// decideFreely allows a call that asks only about plain changes below an open directory. Else it
+// sets freeDir if [ScopeFree] can allow them. It does nothing if Cwd is or holds the home directory.
 func (d Decision) decideFreely(ctx context.Context, changes []tool.Change, heads *git.Heads, dirs []*git.Dir) Decision {
 	f, dir := d.policy.freedom, d.call.Cwd
 	if paths.In(cmp.Or(d.policy.home, "/"), dir) || d.call.Caller == tool.CallerMCP || !d.CanRehearse() || len(d.specialPaths()) > 0 || d.histories != nil ||

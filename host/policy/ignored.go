@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/filename"
 )
 
-// dependencyDirs are directories of packages that others wrote. Their changes ask each time.
+// dependencyDirs hold packages of others. A yes to what git ignores does not cover changes there.
 var dependencyDirs = []string{"node_modules", ".venv", "venv", "vendor", "target"}
 
 // decideWithoutIgnored decides freely about changes with the decision d, made from asked. What git

@@ -149,8 +149,8 @@ func (p *Prompt) Subject(v View) string {
 	return p.subject
 }
 
-// Unseen returns the answer to a question that must not be shown, because not all of it fits
-// into the view; false: it must be shown.
+// Unseen answers a question about several calls with "one by one" if not all of it fits into the
+// view: nobody is to see such a question. It returns false if the question must be shown.
 func (p *Prompt) Unseen(v View) (Choice, bool) {
 	_, folded := p.cachedRows(v)
 	return Choice{Letter: keyOneByOne}, p.separable && folded

@@ -76,8 +76,8 @@ func (t *Terminal) Ask(ctx context.Context, p *Prompt) (Choice, error) {
 	}
 }
 
-// read shows a text of ours and returns the line that the person types after it. If ctx ends,
-// the error is its cause.
+// read shows text as it is, so it must be safe for a terminal. It returns the line that the person
+// types after it. If ctx ends, the error is its cause.
 func (t *Terminal) read(ctx context.Context, text string) (string, error) {
 	moment := t.Lines.Discard() // an answer must not be given before the question was seen
 	if err := t.write(text); err != nil {

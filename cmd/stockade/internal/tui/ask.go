@@ -66,8 +66,8 @@ func (u *UI) Ask(ctx context.Context, p *prompt.Prompt) (prompt.Choice, error) {
 // terminal calls a person who looks elsewhere.
 const announceDelay = 2 * time.Second
 
-// What the terminal gets when a question waits, and when it is answered: a bell, a notification,
-// and a title, which the old one then replaces if the terminal has kept it.
+// What the terminal gets when a question waits: a bell, a notification and a title. When none waits
+// any more, it gets the title "Stockade", or the old one back if the terminal has kept that.
 const (
 	waitingTitle  = "Stockade: a question waits"
 	callPerson    = "\a\x1b]9;" + waitingTitle + "\a\x1b[22;2t\x1b]2;" + waitingTitle + "\a"
