@@ -93,6 +93,7 @@ type worktree struct {
 	entries map[string]entry            // entries of the index after the change set; zero: in conflict, or empty
 	blind   bool                        // not all entries of the index are known
 	ignores map[string][]ignore.Pattern // patterns of .gitignore files of HEAD, by directory
+	tops    map[string]string           // results of topmost for directories
 }
 
 // worktreeOf returns the worktree that holds a directory; nil: there is none, or its .git is no
@@ -110,7 +111,7 @@ func (h *Heads) worktreeOf(name string) *worktree {
 		h.worktrees[name] = h.worktreeOf(path.Dir(name))
 		return h.worktrees[name]
 	}
-	w := &worktree{dir: h.files.openDir(name+"/.git", nil), entries: map[string]entry{}, ignores: map[string][]ignore.Pattern{}}
+	w := &worktree{dir: h.files.openDir(name+"/.git", nil), entries: map[string]entry{}, ignores: map[string][]ignore.Pattern{}, tops: map[string]string{}}
 	w.tree = w.headTree()
 	if v, err := h.files.version(after, w.top, w.path+"/index"); err == nil {
 		x, err := readIndex(v, w.store.hashSize, h.files.left)
@@ -153,19 +154,26 @@ func (d *dir) entryIn(tree, rel string) (e entry) {
 
 // topmost returns the topmost part of a path that is ignored; empty: none is.
 func (w *worktree) topmost(rel string, isDir bool) string {
-	names := strings.Split(rel, "/")
-	for end := 1; end <= len(names); end++ {
-		ignored := false
-		for from := range end { // the last match of the nearest directory decides
-			for _, p := range w.patterns(path.Join(names[:from]...)) {
-				if p.Match(names[from:end], isDir || end < len(names)) {
-					ignored = !p.Negated()
-				}
+	if parent := path.Dir(rel); parent != "." {
+		top, known := w.tops[parent]
+		if !known {
+			top = w.topmost(parent, true)
+			w.tops[parent] = top
+		}
+		if top != "" {
+			return top
+		}
+	}
+	names, ignored := strings.Split(rel, "/"), false
+	for from := range names { // the last match of the nearest directory decides
+		for _, p := range w.patterns(path.Join(names[:from]...)) {
+			if p.Match(names[from:], isDir) {
+				ignored = !p.Negated()
 			}
 		}
-		if ignored {
-			return path.Join(names[:end]...)
-		}
+	}
+	if ignored {
+		return rel
 	}
 	return ""
 }

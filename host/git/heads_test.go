@@ -51,6 +51,25 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
+// Of a directory the patterns are asked once, however many changes are below it: both may be many.
+func TestIgnoredFarDown(t *testing.T) {
+	const depth = 100
+	dir := strings.Repeat("d/", depth)
+	changes := made(t, projectWithIgnores, "mkdir -p "+dir+"; echo x > "+dir+"a; echo x > "+dir+"b; echo x > "+dir+"c.log", nil)
+	heads := OpenHeads(changes)
+	defer heads.Close()
+	tops := 0
+	for _, c := range changes {
+		if heads.Ignored(c) != "" {
+			tops++
+		}
+	}
+	last := changes[len(changes)-1]
+	if n := testing.AllocsPerRun(1, func() { heads.Ignored(last) }); n > 5*depth || tops != 1 {
+		t.Errorf("%d paths are ignored; the last takes %v allocations", tops, n)
+	}
+}
+
 // What git holds is what its last commit has, or the index after the change.
 func TestHolds(t *testing.T) {
 	const project = "git init -q . && echo a > a && mkdir d && echo b > d/b && ln -s a l && git add . && git commit -qm one && echo c > c && git add c && echo mine > mine && echo changed > a"
