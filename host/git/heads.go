@@ -44,8 +44,11 @@ func (h *Heads) Holds(c tool.Change) bool {
 	}
 	rel := strings.TrimPrefix(name, w.worktreePath+"/")
 	return slices.ContainsFunc([]entry{w.entries[rel], w.entryIn(w.tree, rel)}, func(e entry) bool {
+		if e.id == "" {
+			return false
+		}
 		same, _, err := w.equal(c.Before, e)
-		return e.id != "" && err == nil && same && w.store.has(after, e.id)
+		return err == nil && same && w.store.has(after, e.id)
 	})
 }
 

@@ -92,6 +92,18 @@ func TestHolds(t *testing.T) {
 	}
 }
 
+// A place where git has no file takes no part of the bytes that may be compared.
+func TestHoldsWithinALimit(t *testing.T) {
+	changes := made(t, "git init -q . && echo a > a && git add . && git commit -qm one", "git rm -q a", nil)
+	i := slices.IndexFunc(changes, func(c tool.Change) bool { return strings.HasSuffix(c.Path, "/ws/a") })
+	heads := OpenHeads(changes)
+	defer heads.Close()
+	heads.files.left.files = changes[i].Before.Size
+	if !heads.Holds(changes[i]) {
+		t.Error("the last commit has it, and nobody has looked")
+	}
+}
+
 // A reflog may only become longer.
 func TestRewrittenReflogs(t *testing.T) {
 	for command, want := range map[string]bool{
