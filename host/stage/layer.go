@@ -67,7 +67,7 @@ func (l *Layer) NoteIndex() {
 	}
 	defer file.Close()
 	if st, err := file.Stat(); err == nil && st.Mode().IsRegular() {
-		if sum, err := contentDigest(file); err == nil {
+		if sum, err := contentDigest(file, indexPath); err == nil {
 			l.index = &sum
 		}
 	}

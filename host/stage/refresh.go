@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/git"
 	"github.com/stockade-dev/stockade/host/rootedfs"
@@ -51,7 +52,7 @@ func (tree *Tree) contentOf(n *Node) (sum digest, fi os.FileInfo, err error) {
 	if err := rootedfs.RefuseHardLinks(file, fi); err != nil || !fi.Mode().IsRegular() || fi.Size() > maxRememberedBytes {
 		return sum, fi, errReplaced
 	}
-	sum, err = contentDigest(file)
+	sum, err = contentDigest(file, n.origin.path())
 	now, statErr := file.Stat()
 	if err = errors.Join(err, statErr); err == nil && !sameState(now, fi) {
 		err = errReplaced
@@ -59,15 +60,16 @@ func (tree *Tree) contentOf(n *Node) (sum digest, fi os.FileInfo, err error) {
 	return sum, now, err
 }
 
-// contentDigest returns the digest of the content of a file. That of an index of git leaves out
-// what git updates when it only looks at files.
-func contentDigest(file *os.File) (digest, error) {
+// contentDigest returns the digest of the content of the file path of a tree. That of an index of
+// git leaves out what git updates when it only looks at files.
+func contentDigest(file *os.File, path string) (digest, error) {
 	content, err := io.ReadAll(io.NewSectionReader(file, 0, maxRememberedBytes+1))
-	sum, isIndex := git.IndexDigest(content)
-	if !isIndex {
-		sum = sha256.Sum256(content)
+	if path = "/" + path; strings.HasSuffix(path, "/index") && strings.Contains(path, "/.git/") {
+		if sum, ok := git.IndexDigest(content); ok {
+			return sum, err
+		}
 	}
-	return sum, err
+	return sha256.Sum256(content), err
 }
 
 // Refresh implements policy.Staged.

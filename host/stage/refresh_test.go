@@ -3,7 +3,9 @@
 package stage
 
 import (
+	"crypto/sha1"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -114,6 +116,25 @@ func TestWhatIsNotTheSameIsStillRefused(t *testing.T) {
 		w.saveAsIs("ws/large")
 		if err := s.Commit(t.Context()); !errors.Is(err, policy.ErrChanged) {
 			t.Errorf("commit: %v", err)
+		}
+	})
+	t.Run("a file of the form of git's index", func(t *testing.T) {
+		index := func(seen string) string {
+			data := "DIRC\x00\x00\x00\x02\x00\x00\x00\x00UNTR\x00\x00\x00\x01" + seen
+			return fmt.Sprintf("%s%s", data, sha1.Sum([]byte(data)))
+		}
+		for _, p := range []string{"ws/f.txt", "ws/testdata/index"} {
+			w := newWorld(t)
+			w.File(p, index("a"))
+			g, s := w.open(nil)
+			g.write(p, "x")
+			if _, err := s.Changes(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.File(p, index("b"))
+			if err := s.Commit(t.Context()); s.Refresh(t.Context()) || !errors.Is(err, policy.ErrChanged) {
+				t.Errorf("commit %s: %v", p, err)
+			}
 		}
 	})
 	t.Run("what was not listed", func(t *testing.T) {
