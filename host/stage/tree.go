@@ -26,7 +26,7 @@ type Tree struct {
 
 // Add makes a directory of the host a tree of the set, or returns its tree of an earlier call. root
 // is open on it and stays the caller's; host is its absolute path, and info its state. It is an
-// error to add a directory under two paths, or after the end of the set.
+// error to add a directory under two paths, two under one path, or any after the end of the set.
 func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, error) {
 	if s.Ended() {
 		return nil, errors.New("stage: it has ended")
@@ -37,6 +37,8 @@ func (s *Set) Add(root rootedfs.Root, host string, info os.FileInfo) (*Tree, err
 			return tree, nil
 		case same: // each tree would show the changes of the other one too late
 			return nil, fmt.Errorf("stage: %s and %s are one directory", host, tree.host)
+		case tree.host == host: // each would get a part of the changes
+			return nil, fmt.Errorf("stage: another directory is %s now", host)
 		}
 	}
 	root, err := root.OpenRoot(".")

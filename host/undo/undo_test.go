@@ -42,6 +42,21 @@ type world struct {
 	answer bool
 	turns  int
 	calls  int
+	loads  func() // called before the first content is read from the store; nil: nothing is
+}
+
+// contents is the store of a world.
+type contents struct {
+	session.Store
+	w *world
+}
+
+func (c contents) Preimage(ctx context.Context, id string, sum [sha256.Size]byte) ([]byte, error) {
+	if do := c.w.loads; do != nil {
+		c.w.loads = nil
+		do()
+	}
+	return c.Store.Preimage(ctx, id, sum)
 }
 
 const id = "01m00000000000000000"
@@ -192,7 +207,7 @@ func (w *world) undoOr(args string) tool.Result {
 	w.Dir("stages")
 	d := dispatch.New(dispatch.Options{
 		Catalog: catalog, Policy: policy.New(w.opts), Approver: w, Log: w.log, SessionID: id,
-		Undo: undo.New(w.store, id, func() string { return w.Path("stages") }, w.budget, &w.known),
+		Undo: undo.New(contents{w.store, w}, id, func() string { return w.Path("stages") }, w.budget, &w.known),
 	})
 	w.calls++
 	call := tool.Call{ID: fmt.Sprint("undo_", w.calls), Tool: tool.UndoTool, Args: json.RawMessage(args), Cwd: w.Path("ws")}
@@ -543,6 +558,19 @@ func TestADirectoryWithOtherFilesStays(t *testing.T) {
 	}
 	if slices.Sort(left); !slices.Equal(left, []string{w.Path("ws/new/deep"), w.Path("ws/new/deep/mine")}) {
 		t.Errorf("it holds %q", left)
+	}
+}
+
+// A turn is never undone in part in a directory, and in part in another one that has its place.
+func TestTheWorkspaceIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.change(1, func() { w.File("ws/f.txt", "new"); w.File("ws/run", "new") })
+	w.loads = func() {
+		w.Rename("ws", "moved")
+		must(t, os.CopyFS(w.Path("ws"), os.DirFS(w.Path("moved"))))
+	}
+	if r := w.undo(); r.Err == nil || w.Content("ws/f.txt")+w.Content("ws/run")+w.Content("moved/f.txt")+w.Content("moved/run") != "newnewnewnew" {
+		t.Errorf("%s %+v; there are %q and %q", r.Output, r.Err, w.snapshot("ws"), w.snapshot("moved"))
 	}
 }
 
