@@ -25,7 +25,7 @@ func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answ
 	}
 	if err == nil && !answer.Allow {
 		p.d.denials.add(p.call, answer)
-		if answer.RestOfStep && p.callsAfter > 0 {
+		if answer.RestOfStep {
 			p.noToRest = &answer
 		}
 	}

@@ -1,10 +1,12 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -23,11 +25,13 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 	started := make([]*pending, 0, len(calls))
 	next := 0 // index of the first call whose result has not been taken
 	trials, untried := make([]*trial, len(calls)), 0
+	var noToRest *policy.Answer // no to a call whose result was taken
 	takeAll := func() {
 		for ; next < len(started); next++ {
 			if results[next], errs[next] = started[next].wait(); errs[next] != nil {
 				cancel(errs[next])
 			}
+			noToRest = cmp.Or(started[next].noToRest, noToRest)
 		}
 	}
 	for i, call := range calls {
@@ -36,10 +40,7 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit strin
 			takeAll()
 			p.callsAfter = len(calls) - i - 1
 		}
-		if i > 0 { // only a call that has run alone sets it
-			p.noToRest = started[i-1].noToRest
-		}
-		if alone && i >= untried && p.noToRest == nil && ctx.Err() == nil {
+		if p.noToRest = noToRest; alone && i >= untried && noToRest == nil && ctx.Err() == nil {
 			untried = i + max(copy(trials[i:], d.tryTogether(ctx, calls[i:])), 1)
 		}
 		p.limit, p.trial = limit, trials[i]

@@ -337,6 +337,17 @@ func TestANoToTheRestOfAStep(t *testing.T) {
 		t.Errorf("the next step: %v, %+v", err, results)
 	}
 
+	// A program can say it about a call beside which those after it may run, too.
+	w = newWorld(t, policy.Options{ConfirmAll: true})
+	n = 0
+	w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
+		n++
+		return policy.Answer{Question: q.ID, RestOfStep: q.Tool == "file_read", Allow: q.Tool != "file_read", Scope: policy.ScopeOnce, By: "a test"}, nil
+	}
+	if _, err := New(w.options).CallAll(t.Context(), stepOf("file_read", "bash", "file_write"), ""); err != nil || n != 1 || w.did("run") {
+		t.Errorf("%v, %d questions: %v", err, n, w.trace)
+	}
+
 	// It is not offered for a call beside which those after it run.
 	w = newWorld(t, policy.Options{ConfirmAll: true})
 	w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {

@@ -233,7 +233,8 @@ type Answer struct {
 	By       string // way in which it was given, for the record: "terminal", "no terminal", ...
 	// Because is the person's reason for a no, for the model; empty: none was given.
 	Because string
-	// RestOfStep makes a no hold for all later calls of the same reply of the model, too.
+	// RestOfStep makes a no hold for all later calls of the same reply of the model, too, but for
+	// those that run beside this one.
 	RestOfStep bool
 	// OutputOnly is set with a no to the changes of a command that has run: they are dropped,
 	// and the caller gets the output.
