@@ -176,6 +176,11 @@ func (x index) changes(now index, each func(was, is *indexEntry)) {
 // inodes of files, and the extensions about what git has seen in the worktree, or where the
 // entries are. It returns false for data that is no sound index, or has too many entries.
 func IndexDigest(data []byte) (sum [sha256.Size]byte, ok bool) {
+	return indexDigest(data, newBudget())
+}
+
+// indexDigest is IndexDigest, at the expense of left.
+func indexDigest(data []byte, left *budget) (sum [sha256.Size]byte, ok bool) {
 	for _, size := range []int{sha1.Size, sha256.Size} {
 		end := len(data) - size
 		if end < 0 || len(data) > maxIndex {
@@ -183,7 +188,7 @@ func IndexDigest(data []byte) (sum [sha256.Size]byte, ok bool) {
 		}
 		sound := newHash(size)
 		sound.Write(data[:end])
-		x, err := parseIndex(data, size, newBudget())
+		x, err := parseIndex(data, size, left)
 		unhashed := bytes.Equal(data[end:], make([]byte, size)) // with index.skipHash
 		if err != nil || !unhashed && !bytes.Equal(sound.Sum(nil), data[end:]) {
 			continue
@@ -210,22 +215,23 @@ func IndexDigest(data []byte) (sum [sha256.Size]byte, ok bool) {
 // only updates the times and inodes in git's index, or writes COMMIT_EDITMSG or FETCH_HEAD, in
 // which git leaves the message of its last commit and the list of its last fetch.
 func Negligible(changes []tool.Change) bool {
-	return !slices.ContainsFunc(changes, func(c tool.Change) bool { return !negligible(c) })
+	left := newBudget()
+	return !slices.ContainsFunc(changes, func(c tool.Change) bool { return !negligible(c, left) })
 }
 
-func negligible(c tool.Change) bool {
+func negligible(c tool.Change, left *budget) bool {
 	_, rel, inside := strings.Cut(filepath.ToSlash(c.Path), "/.git/")
 	switch {
 	case !inside || !c.After.IsFile() || c.Kind == tool.Renamed:
 		return false
 	case rel == "COMMIT_EDITMSG", rel == "FETCH_HEAD":
 		return true
-	case rel != "index" || c.Kind != tool.Modified || !c.Before.IsFile() || c.Before.Mode != c.After.Mode:
+	case rel != "index" || c.Kind != tool.Modified || !c.Before.IsFile() || c.Before.Mode != c.After.Mode, !spend(&left.index, c.Before.Size+c.After.Size):
 		return false
 	}
 	before, err := c.Before.Content(maxIndex)
 	after, err2 := c.After.Content(maxIndex)
-	was, ok := IndexDigest(before)
-	is, ok2 := IndexDigest(after)
+	was, ok := indexDigest(before, left)
+	is, ok2 := indexDigest(after, left)
 	return err == nil && err2 == nil && ok && ok2 && was == is
 }

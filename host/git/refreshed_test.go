@@ -1,11 +1,31 @@
 package git
 
 import (
+	"bytes"
 	"crypto/sha1"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
+
+// The indexes of all changes of a command together are read within one limit.
+func TestNegligibleIndexesAreLimited(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "git init -q; echo 1 > a; git add a")
+	data, err := os.ReadFile(filepath.Join(dir, ".git", "index"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &tool.Version{Size: int64(len(data)), Mode: 0o644, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+	c := tool.Change{Path: "/ws/.git/index", Kind: tool.Modified, Before: v, After: v}
+	need := 2 * (v.Size + int64(len("a")))
+	if left := (&budget{index: 2*need - 1}); !negligible(c, left) || negligible(c, left) {
+		t.Errorf("of a limit of %d bytes %d are left", 2*need-1, left.index)
+	}
+}
 
 // Whoever looks at a worktree does not change the digest of its index; what is staged does.
 func TestTheDigestOfAnIndexLeavesOutWhatGitHasLookedAt(t *testing.T) {
