@@ -36,6 +36,7 @@ const (
 	keptBytes       = 256  // bytes of the head, and of the tail, of an old result that is cut
 	keptPromptBytes = 1000 // bytes of the head, and of the tail, of a person's words that are cut at first
 	minPromptBytes  = 50   // more bytes than these stay even if that is not enough
+	maxNoteBytes    = 50   // arguments of at most as many bytes stay; what stands for others has fewer
 )
 
 // size returns the size of a message in a request, in characters: one for each byte of text
@@ -81,7 +82,7 @@ func reduce(m llm.Message, turn int, r session.ContextReduction) (_ llm.Message,
 		return m, short != text
 	case r.Part == session.PartPrompt && isPrompt(m):
 		m.Content = shorten(m.Content, r, TurnArtifact(turn))
-	case r.Part == session.PartArguments && m.Kind == llm.ToolCall && json.Unmarshal(m.Data, &call) == nil:
+	case r.Part == session.PartArguments && m.Kind == llm.ToolCall && json.Unmarshal(m.Data, &call) == nil && len(call.Function.Arguments) > maxNoteBytes:
 		call.Function.Arguments = string(tool.Marshal(map[string]string{"left_out": fmt.Sprintf("%d bytes of arguments", len(call.Function.Arguments))}))
 		m.Data = tool.Marshal(call)
 	case r.Part == session.PartReasoning:

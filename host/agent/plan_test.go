@@ -148,6 +148,18 @@ func TestReductionsOfAnyLog(t *testing.T) {
 	}
 }
 
+// What stands for arguments stays true when the message of the call is shortened again for its
+// thoughts.
+func TestArgumentsAreLeftOutOnce(t *testing.T) {
+	m := llm.CallMessage(llm.NewCall("c1", "ls", `{"text":"`+strings.Repeat("a", 5000)+`"}`))
+	for range 2 {
+		m, _ = reduce(m, 1, session.ContextReduction{Part: session.PartArguments})
+	}
+	if !strings.Contains(string(m.Data), "5011 bytes of arguments") {
+		t.Errorf("the call has %s", m.Data)
+	}
+}
+
 // A text is cut between characters, and again from what is left.
 func TestShorten(t *testing.T) {
 	const whole, note = "ääääääääää", "\n[... bytes left out; file_read with artifact \"a\" reads them ...]\n"
