@@ -71,6 +71,7 @@ func (c *Conversation) compact(body session.ContextCompacted) {
 	}
 	replaced, old, at := c.replaced(body.Through), *c, 0
 	c.messages, c.about, c.chars = nil, nil, 0
+	c.changes = append(c.changes, change{-1, old.messages, old.about})
 	for i, a := range old.about {
 		if !replaced[i] {
 			c.messages, c.about, c.chars = append(c.messages, old.messages[i]), append(c.about, a), c.chars+a.chars

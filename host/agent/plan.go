@@ -142,6 +142,7 @@ func (c *Conversation) apply(i int, r session.ContextReduction) bool {
 	}
 	saved := c.about[i].chars - size(m)
 	if saved > 0 {
+		c.changes = append(c.changes, change{i, []llm.Message{c.messages[i]}, []about{c.about[i]}})
 		c.messages[i] = m
 		c.about[i].chars -= saved
 		c.chars -= saved
@@ -152,7 +153,7 @@ func (c *Conversation) apply(i int, r session.ContextReduction) bool {
 
 // reduce applies reductions that were recorded.
 func (c *Conversation) reduce(parts []session.ContextReduction) {
-	c.messages, c.about = slices.Clone(c.messages), slices.Clone(c.about) // a turn to go back to has the others
+	c.messages, c.about = slices.Clone(c.messages), slices.Clone(c.about) // the request before has the others
 	for _, r := range parts {
 		if i := slices.IndexFunc(c.about, func(a about) bool { return a.number == r.Message }); i >= 0 {
 			c.apply(i, r)
