@@ -148,6 +148,19 @@ func TestReductionsOfAnyLog(t *testing.T) {
 	}
 }
 
+// A summary names the files that calls have changed, and none that could not be changed after all.
+func TestChangedFilesAreFacts(t *testing.T) {
+	var c Conversation
+	for id, result := range map[string]tool.Result{"made": {Output: tool.Text("x")}, "failed": tool.Failed(tool.CodeFilesChanged, tool.ValidationFailed, "no")} {
+		c.add(called(1, id))
+		c.add(event(1, session.TypeCallChanges, id, session.Changes{Files: []session.Change{{Path: "/" + id, Kind: tool.Created}}}))
+		c.add(event(1, session.TypeToolResult, id, llm.ResultMessage(id, "ls", result)))
+	}
+	if text := summaryText(&c.facts, "", 10_000); !strings.Contains(text, "created /made (call made)") || strings.Contains(text, "/failed") {
+		t.Errorf("the summary has %s", text)
+	}
+}
+
 // What stands for arguments stays true when the message of the call is shortened again for its
 // thoughts.
 func TestArgumentsAreLeftOutOnce(t *testing.T) {
