@@ -182,6 +182,9 @@ func (t *turn) summarize(ctx context.Context, body *session.ContextCompacted, b 
 	reply := assembler.Reply()
 	body.Provider, body.Model, body.Usage, body.Cost = by.Provider, by.Name, reply.Usage, by.Price.Cost(reply.Usage)
 	t.end.Usage, t.end.Cost = t.end.Usage.Plus(body.Usage), llm.AddCosts(t.end.Cost, body.Cost)
+	if failed == nil && reply.Finish == llm.FinishFilter {
+		failed = errors.New("the provider's filter has cut the summary")
+	}
 	if failed == nil {
 		body.Summary = clip(strings.TrimSpace(reply.Text), min(maxSummaryChars, max(b.target/8, 200)))
 	}

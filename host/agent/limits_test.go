@@ -117,6 +117,7 @@ func TestARefusedRequestIsSentOnceMoreWithASummary(t *testing.T) {
 	}{
 		"with the words of the model": {text("It was tried."), "> It was tried."},
 		"without them":                {reply{err: errors.New("no")}, "There is no summary"},
+		"cut by a filter":             {reply{deltas: []llm.Delta{{Text: "It was", Finish: llm.FinishFilter}}}, "There is no summary"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{}, long, calls("b ls"), tooLong, c.summary, text("done"))
