@@ -19,6 +19,7 @@ type question struct {
 	shown      time.Time          // time when it, or its newest rows, were shown
 	quiet      time.Time          // time when a key last went to the editor, or shown
 	guard      time.Duration      // time after quiet in which no key answers
+	expanded   bool               // more of it was shown
 	invalidKey bool               // the last key is not an answer of this question
 	why        *editor.Editor     // line for the reason of a no; nil: it is not open
 	whyChoice  prompt.Choice      // the no that the reason is for
@@ -194,6 +195,8 @@ func (m *model) pressInQuestion(msg tea.KeyPressMsg) (taken bool) {
 	case !drafting && (seen || answers) && msg.Text != "":
 		m.hold(msg.Text, !seen)
 		return true
+	case !drafting && q.expanded: // somebody reads
+		taken = true
 	case drafting && key == "esc":
 		m.setAside()
 		taken = true
@@ -243,7 +246,7 @@ func (m *model) choose(key string) {
 	}
 	if rows := q.prompt.Expand(m.questionView(), choice); rows != nil {
 		m.print(rows...)
-		q.quiet, q.guard = m.now(), answerDelay // the new rows offer more keys, and must be seen first
+		q.expanded, q.quiet, q.guard = true, m.now(), answerDelay // the new rows offer more keys, and must be seen first
 		return
 	}
 	if m.lastKey = key; choice.AsksWhy() {
