@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -117,8 +116,14 @@ func shorten(text string, r session.ContextReduction, artifact string) string {
 	for tail > 0 && !utf8.RuneStart(text[len(text)-tail]) {
 		tail--
 	}
-	note := fmt.Sprintf("\n[... bytes left out; file_read with artifact %q reads them ...]\n", artifact)
-	return strings.Trim(text[:head]+note+text[len(text)-tail:], "\n")
+	out := fmt.Sprintf("[... bytes left out; file_read with artifact %q reads them ...]", artifact)
+	if head > 0 { // with its line ends: the next cut is within it, and not within the note
+		out = text[:head] + "\n" + out
+	}
+	if tail > 0 {
+		out += "\n" + text[len(text)-tail:]
+	}
+	return out
 }
 
 // planner finds out which parts of a conversation a request leaves out. It changes copies of the

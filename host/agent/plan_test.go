@@ -188,4 +188,10 @@ func TestShorten(t *testing.T) {
 	if got := shorten("\x80\x80\x80", session.ContextReduction{Head: 1, Tail: 1}, "a"); got != strings.TrimSpace(note) {
 		t.Errorf("of what is no text there is %q", got)
 	}
+	text = strings.Repeat("\n", 900) + strings.Repeat("x", 5000)
+	for _, n := range []int{1000, 130} {
+		if text = shorten(text, session.ContextReduction{Head: n, Tail: n}, "a"); strings.Count(text, "[...") != 1 {
+			t.Errorf("of a text behind line ends there is %q", text)
+		}
+	}
 }
