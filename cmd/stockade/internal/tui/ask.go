@@ -46,6 +46,9 @@ const (
 	// rhythm is the time after an answer in which the same key alone is dropped: the person
 	// answers a row of questions, and no prompt begins.
 	rhythm = 2 * time.Second
+	// maxTyped limits a held letter with its repetitions that goes to the editor, in bytes: more come
+	// from a key that is held down.
+	maxTyped = 4
 )
 
 // Ask implements prompt.Asker: it shows a question and waits for the answer.
@@ -177,7 +180,9 @@ func (m *model) key(msg tea.KeyPressMsg) (cmd tea.Cmd) {
 		if m.openQuestion != nil {
 			m.openQuestion.quiet = m.now()
 		}
-		cmd = m.edit(tea.PasteMsg{Content: first.text})
+		if len(first.text) <= maxTyped {
+			cmd = m.edit(tea.PasteMsg{Content: first.text})
+		}
 	}
 	return tea.Batch(cmd, m.press(msg))
 }
