@@ -71,6 +71,7 @@ func (c *Conversation) compact(body session.ContextCompacted) {
 	}
 	replaced, old, at := c.replaced(body.Through), *c, 0
 	c.messages, c.about, c.chars = nil, nil, 0
+	c.changes = append(c.changes, change{-1, old.messages, old.about})
 	for i, a := range old.about {
 		if !replaced[i] {
 			c.messages, c.about, c.chars = append(c.messages, old.messages[i]), append(c.about, a), c.chars+a.chars
@@ -181,6 +182,9 @@ func (t *turn) summarize(ctx context.Context, body *session.ContextCompacted, b 
 	reply := assembler.Reply()
 	body.Provider, body.Model, body.Usage, body.Cost = by.Provider, by.Name, reply.Usage, by.Price.Cost(reply.Usage)
 	t.end.Usage, t.end.Cost = t.end.Usage.Plus(body.Usage), llm.AddCosts(t.end.Cost, body.Cost)
+	if failed == nil && reply.Finish == llm.FinishFilter {
+		failed = errors.New("the provider's filter has cut the summary")
+	}
 	if failed == nil {
 		body.Summary = clip(strings.TrimSpace(reply.Text), min(maxSummaryChars, max(b.target/8, 200)))
 	}

@@ -25,6 +25,7 @@ const (
 type facts struct {
 	tasks     map[string]string // values of the list of tasks, by key
 	taskCalls map[string]bool   // calls that have changed the list of tasks
+	changes   map[string][]fact // files that calls without a result are about to change, by call
 	files     []fact            // changed files, the newest last
 	commands  []fact            // commands that the model has run, the newest last
 }
@@ -49,11 +50,23 @@ func (f *facts) add(e session.Event) {
 			}
 		}
 	case session.TypeCallChanges:
+		if f.changes == nil {
+			f.changes = map[string][]fact{}
+		}
 		files := bodyOf[session.Changes](e).Files
 		for _, c := range files[:min(len(files), maxFactFiles)] {
 			path := clip(c.Path, maxFactBytes)
-			f.files = newest(f.files, fact{path, fmt.Sprintf("%s %s (call %s)", c.Kind, path, e.Call)}, maxFactFiles)
+			f.changes[e.Call] = append(f.changes[e.Call], fact{path, fmt.Sprintf("%s %s (call %s)", c.Kind, path, e.Call)})
 		}
+	case session.TypeToolResult:
+		var data llm.ResultData
+		m, _ := e.Message()
+		for _, c := range f.changes[e.Call] {
+			if json.Unmarshal(m.Data, &data) == nil && data.Success { // otherwise nothing was changed
+				f.files = newest(f.files, c, maxFactFiles)
+			}
+		}
+		delete(f.changes, e.Call)
 	}
 }
 

@@ -24,7 +24,8 @@ type Conversation struct {
 	read        int                    // number of the newest message that a model has read or written; 0: none
 	chars       int                    // total size of messages, in characters
 	leftOut     LeftOut                // parts that were left out so far
-	starts      []Conversation         // the conversation as turns have found it that can be taken back, in their order
+	starts      []Conversation         // the conversation as turns have found it that can be taken back, in their order; see back
+	changes     []change               // what reductions and summaries have taken from messages, the newest last
 	facts       facts                  // facts about the work so far
 	step        [2]int                 // turn and step of the newest message of a model
 	stepStart   int                    // number of the first message of that step; 0: there is none
@@ -44,6 +45,13 @@ type about struct {
 	turn   int    // turn of the message, or for a message between two turns the turn before it
 	call   string // ID of the call, if the message is a call or its result; else empty
 	chars  int    // size of the message, in characters
+}
+
+// change is what a reduction or a summary has taken from the messages of a conversation.
+type change struct {
+	at       int // index of the message before it was reduced; -1: messages are all that there were before a summary
+	messages []llm.Message
+	about    []about
 }
 
 // reported is the size of a conversation as a provider has counted it.
@@ -119,7 +127,9 @@ func (c *Conversation) add(e session.Event) {
 	case session.TypeTurnStarted:
 		c.personCalls = nil
 		c.endStep()
-		c.starts = append(c.starts, *c) // what it shares with it later does not change
+		start := *c // what it shares with it later does not change
+		start.messages, start.about = nil, nil
+		c.starts = append(c.starts, start)
 	case session.TypeRewound:
 		c.rewind(bodyOf[session.Rewound](e).Turn)
 	case session.TypeStepEnded:

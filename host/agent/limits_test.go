@@ -96,6 +96,18 @@ func TestARefusedPromptIsNotSentLater(t *testing.T) {
 	b.checkHistory()
 }
 
+// A brief that has become another one makes room for it.
+func TestALongBriefMayChange(t *testing.T) {
+	says := "a"
+	b := newBench(t, Options{HistoryChars: 10_000, NoSummaries: true, Briefs: func() []Brief { return []Brief{{"AGENTS.md", strings.Repeat(says, 6000)}} }}, text("one"), text("two"))
+	b.run(t.Context(), "go")
+	says = "b"
+	if _, end := b.run(t.Context(), "on"); end.Reason != session.EndAnswered {
+		t.Errorf("got %+v", end)
+	}
+	b.checkHistory()
+}
+
 func TestARefusedRequestIsSentOnceMoreWithASummary(t *testing.T) {
 	tooLong := reply{err: &llm.ProviderError{Provider: "p", Code: llm.ContextExceeded, Message: "too long"}}
 	long := calls("a ls " + `{"x":"` + strings.Repeat("y", 5000) + `"}`)
@@ -105,6 +117,7 @@ func TestARefusedRequestIsSentOnceMoreWithASummary(t *testing.T) {
 	}{
 		"with the words of the model": {text("It was tried."), "> It was tried."},
 		"without them":                {reply{err: errors.New("no")}, "There is no summary"},
+		"cut by a filter":             {reply{deltas: []llm.Delta{{Text: "It was", Finish: llm.FinishFilter}}}, "There is no summary"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{}, long, calls("b ls"), tooLong, c.summary, text("done"))

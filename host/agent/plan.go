@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -36,6 +35,7 @@ const (
 	keptBytes       = 256  // bytes of the head, and of the tail, of an old result that is cut
 	keptPromptBytes = 1000 // bytes of the head, and of the tail, of a person's words that are cut at first
 	minPromptBytes  = 50   // more bytes than these stay even if that is not enough
+	maxNoteBytes    = 50   // arguments of at most as many bytes stay; what stands for others has fewer
 )
 
 // size returns the size of a message in a request, in characters: one for each byte of text
@@ -81,7 +81,7 @@ func reduce(m llm.Message, turn int, r session.ContextReduction) (_ llm.Message,
 		return m, short != text
 	case r.Part == session.PartPrompt && isPrompt(m):
 		m.Content = shorten(m.Content, r, TurnArtifact(turn))
-	case r.Part == session.PartArguments && m.Kind == llm.ToolCall && json.Unmarshal(m.Data, &call) == nil:
+	case r.Part == session.PartArguments && m.Kind == llm.ToolCall && json.Unmarshal(m.Data, &call) == nil && len(call.Function.Arguments) > maxNoteBytes:
 		call.Function.Arguments = string(tool.Marshal(map[string]string{"left_out": fmt.Sprintf("%d bytes of arguments", len(call.Function.Arguments))}))
 		m.Data = tool.Marshal(call)
 	case r.Part == session.PartReasoning:
@@ -116,8 +116,14 @@ func shorten(text string, r session.ContextReduction, artifact string) string {
 	for tail > 0 && !utf8.RuneStart(text[len(text)-tail]) {
 		tail--
 	}
-	note := fmt.Sprintf("\n[... bytes left out; file_read with artifact %q reads them ...]\n", artifact)
-	return strings.Trim(text[:head]+note+text[len(text)-tail:], "\n")
+	out := fmt.Sprintf("[... bytes left out; file_read with artifact %q reads them ...]", artifact)
+	if head > 0 { // with its line ends: the next cut is within it, and not within the note
+		out = text[:head] + "\n" + out
+	}
+	if tail > 0 {
+		out += "\n" + text[len(text)-tail:]
+	}
+	return out
 }
 
 // planner finds out which parts of a conversation a request leaves out. It changes copies of the
@@ -141,6 +147,7 @@ func (c *Conversation) apply(i int, r session.ContextReduction) bool {
 	}
 	saved := c.about[i].chars - size(m)
 	if saved > 0 {
+		c.changes = append(c.changes, change{i, []llm.Message{c.messages[i]}, []about{c.about[i]}})
 		c.messages[i] = m
 		c.about[i].chars -= saved
 		c.chars -= saved
@@ -151,7 +158,7 @@ func (c *Conversation) apply(i int, r session.ContextReduction) bool {
 
 // reduce applies reductions that were recorded.
 func (c *Conversation) reduce(parts []session.ContextReduction) {
-	c.messages, c.about = slices.Clone(c.messages), slices.Clone(c.about) // a turn to go back to has the others
+	c.messages, c.about = slices.Clone(c.messages), slices.Clone(c.about) // the request before has the others
 	for _, r := range parts {
 		if i := slices.IndexFunc(c.about, func(a about) bool { return a.number == r.Message }); i >= 0 {
 			c.apply(i, r)

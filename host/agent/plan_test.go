@@ -148,6 +148,31 @@ func TestReductionsOfAnyLog(t *testing.T) {
 	}
 }
 
+// A summary names the files that calls have changed, and none that could not be changed after all.
+func TestChangedFilesAreFacts(t *testing.T) {
+	var c Conversation
+	for id, result := range map[string]tool.Result{"made": {Output: tool.Text("x")}, "failed": tool.Failed(tool.CodeFilesChanged, tool.ValidationFailed, "no")} {
+		c.add(called(1, id))
+		c.add(event(1, session.TypeCallChanges, id, session.Changes{Files: []session.Change{{Path: "/" + id, Kind: tool.Created}}}))
+		c.add(event(1, session.TypeToolResult, id, llm.ResultMessage(id, "ls", result)))
+	}
+	if text := summaryText(&c.facts, "", 10_000); !strings.Contains(text, "created /made (call made)") || strings.Contains(text, "/failed") {
+		t.Errorf("the summary has %s", text)
+	}
+}
+
+// What stands for arguments stays true when the message of the call is shortened again for its
+// thoughts.
+func TestArgumentsAreLeftOutOnce(t *testing.T) {
+	m := llm.CallMessage(llm.NewCall("c1", "ls", `{"text":"`+strings.Repeat("a", 5000)+`"}`))
+	for range 2 {
+		m, _ = reduce(m, 1, session.ContextReduction{Part: session.PartArguments})
+	}
+	if !strings.Contains(string(m.Data), "5011 bytes of arguments") {
+		t.Errorf("the call has %s", m.Data)
+	}
+}
+
 // A text is cut between characters, and again from what is left.
 func TestShorten(t *testing.T) {
 	const whole, note = "ääääääääää", "\n[... bytes left out; file_read with artifact \"a\" reads them ...]\n"
@@ -162,5 +187,11 @@ func TestShorten(t *testing.T) {
 	}
 	if got := shorten("\x80\x80\x80", session.ContextReduction{Head: 1, Tail: 1}, "a"); got != strings.TrimSpace(note) {
 		t.Errorf("of what is no text there is %q", got)
+	}
+	text = strings.Repeat("\n", 900) + strings.Repeat("x", 5000)
+	for _, n := range []int{1000, 130} {
+		if text = shorten(text, session.ContextReduction{Head: n, Tail: n}, "a"); strings.Count(text, "[...") != 1 {
+			t.Errorf("of a text behind line ends there is %q", text)
+		}
 	}
 }

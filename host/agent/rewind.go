@@ -42,7 +42,22 @@ func (c *Conversation) rewind(turn int) {
 		return
 	}
 	now := *c
-	*c = c.starts[n]
-	c.messages, c.about = slices.Clip(c.messages), slices.Clip(c.about)
+	*c = c.starts[n].back(now)
 	c.turn, c.ids, c.spent, c.facts, c.personCalls = now.turn, now.ids, now.spent, now.facts, now.personCalls
+}
+
+// back returns a start with its messages, made of those of the conversation now: copies in each start
+// would need memory for each turn and message.
+func (c Conversation) back(now Conversation) Conversation {
+	c.messages, c.about = slices.Clone(now.messages), slices.Clone(now.about)
+	for _, was := range slices.Backward(now.changes[len(c.changes):]) {
+		if was.at < 0 {
+			c.messages, c.about = slices.Clone(was.messages), slices.Clone(was.about)
+		} else {
+			c.messages[was.at], c.about[was.at] = was.messages[0], was.about[0]
+		}
+	}
+	n := slices.IndexFunc(append(c.about, about{number: c.numbered + 1}), func(a about) bool { return a.number > c.numbered })
+	c.messages, c.about = c.messages[:n], c.about[:n]
+	return c
 }

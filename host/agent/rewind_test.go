@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +23,35 @@ func wordsIn(messages []llm.Message) (texts []string) {
 		}
 	}
 	return texts
+}
+
+// TestTurnsToGoBackToShareTheirMessages: a session that is twice as long needs about twice the memory,
+// although old results are shortened from time to time.
+func TestTurnsToGoBackToShareTheirMessages(t *testing.T) {
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	memory := func(turns int) float64 {
+		before, c := heap(), &Conversation{}
+		for turn := 1; turn <= turns; turn++ {
+			id := fmt.Sprint("c", turn)
+			for _, e := range []session.Event{event(turn, session.TypeTurnStarted, "", session.TurnStarted{}), said(turn, llm.User, "go"), called(turn, id), returned(turn, id)} {
+				c.add(e)
+			}
+			if turn%5 == 0 {
+				c.add(event(turn, session.TypeContextReduced, "", session.ContextReduced{Parts: []session.ContextReduction{{Part: session.PartResult, Message: c.numbered + 1, Head: 1}}}))
+			}
+		}
+		used := float64(heap() - before)
+		runtime.KeepAlive(c)
+		return used
+	}
+	if short, long := memory(1000), memory(2000); long > 2.6*short {
+		t.Errorf("1,000 turns need %.0f bytes, and 2,000 turns %.0f", short, long)
+	}
 }
 
 // TestWhatIsSaidDuringATurn reaches the next request after the results, as the person's words,

@@ -130,14 +130,15 @@ var errSmallerContext = errors.New("the request is too large for the next model"
 // checkPrompt returns a *limitError if the first messages of a turn are too large for a request,
 // even if the request leaves out everything that can be left out.
 func (t *turn) checkPrompt(ctx context.Context, first []llm.Message) error {
-	chars, c := 0, &t.a.conversation
+	after := t.a.conversation
 	for _, m := range first {
-		chars += size(m)
+		after.append(m, "")
 	}
-	b, key := t.budget(ctx, chars)
-	for i, replaced := range c.replaced(c.numbered) {
-		if !replaced && !isPrompt(c.messages[i]) {
-			chars += c.about[i].chars
+	b, key := t.budget(ctx, after.chars-t.a.conversation.chars)
+	chars := size(first[len(first)-1])
+	for i, replaced := range after.replaced(after.numbered) {
+		if !replaced && !isPrompt(after.messages[i]) {
+			chars += after.about[i].chars
 		}
 	}
 	if chars > b.limit {

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -223,7 +224,9 @@ func TestRandomHistories(t *testing.T) {
 		b := newBench(t, opts)
 		b.opts.Model, b.tools.do = d, d.do(b.tools.log, seed)
 		turns := 1 + rnd.IntN(8)
+		found := map[int][]llm.Message{} // messages before each turn
 		for turn := 1; turn <= turns; turn++ {
+			found[turn] = slices.Clone(b.conversation.messages)
 			d.steps, d.began[turn] = rnd.IntN(8), len(d.words)
 			if _, end := b.run(t.Context(), d.say("prompt")); end.Reason != session.EndAnswered {
 				t.Fatalf("seed %d, turn %d: %+v", seed, turn, end)
@@ -232,6 +235,9 @@ func TestRandomHistories(t *testing.T) {
 				back := starts[rnd.IntN(len(starts))].turn
 				if err := b.Rewind(t.Context(), back, nil); err != nil {
 					t.Fatal(err)
+				}
+				if back > 1 && !reflect.DeepEqual(b.conversation.messages, found[back]) { // before the first there is the system prompt now
+					t.Fatalf("seed %d, back before turn %d:\n%s", seed, back, cmp.Diff(found[back], b.conversation.messages))
 				}
 				d.words = d.words[:d.began[back]]
 				d.tasks.Clear() // the list stays, but the calls that made it are taken back

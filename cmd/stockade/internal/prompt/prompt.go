@@ -294,11 +294,12 @@ func (p *Prompt) Recap(v View) []string {
 	return v.ownRows(terminal.Bold, "  ", p.recap)
 }
 
-// InvalidAnswer returns a text for a person whose input is no answer.
+// InvalidAnswer returns a text for a person whose input is no answer. It names the keys on the row
+// of keys.
 func (p *Prompt) InvalidAnswer(v View) string {
 	choices, _ := p.offered(v)
 	var letters []string
-	for _, c := range choices {
+	for _, c := range slices.Concat(choices, p.sideChoices) {
 		letters = append(letters, string(c.Letter))
 	}
 	last := len(letters) - 1

@@ -133,7 +133,7 @@ func TestOnePromptAtATimeInOrder(t *testing.T) {
 			t.Errorf("first %+v, second %+v", first, second)
 		}
 		p.typed <- "a"
-		contains(t, p.sees(), "That is not an answer: type y or n; ? shows more.")
+		contains(t, p.sees(), "That is not an answer: type y, n or r; ? shows more.")
 		p.typed <- "?" // which shows what it allows
 		contains(t, p.sees(), "[a] every two, kept for all workspaces:", "     │ allow two\n")
 		if second.done {

@@ -103,6 +103,9 @@ func TestKeysTakeTwoRows(t *testing.T) {
 	if keys := lines(p.Keys(View{})); keys != want {
 		t.Errorf("the keys are\n%s", keys)
 	}
+	if text := p.InvalidAnswer(View{}); text != "  That is not an answer: type y, s, w, n, r or x; ? shows more." {
+		t.Errorf("after another key it says %q", text)
+	}
 	for typed, scope := range map[string]policy.Scope{"1": policy.ScopeOnce, "2": policy.ScopeSession, "w": policy.ScopeFree, "3": ""} {
 		if c, ok := p.Answer(View{}, typed); !ok || c.Policy().Scope != scope {
 			t.Errorf("%s is %+v, %v", typed, c, ok)

@@ -19,6 +19,7 @@ type question struct {
 	shown      time.Time          // time when it, or its newest rows, were shown
 	quiet      time.Time          // time when a key last went to the editor, or shown
 	guard      time.Duration      // time after quiet in which no key answers
+	expanded   bool               // more of it was shown
 	invalidKey bool               // the last key is not an answer of this question
 	why        *editor.Editor     // line for the reason of a no; nil: it is not open
 	whyChoice  prompt.Choice      // the no that the reason is for
@@ -45,6 +46,9 @@ const (
 	// rhythm is the time after an answer in which the same key alone is dropped: the person
 	// answers a row of questions, and no prompt begins.
 	rhythm = 2 * time.Second
+	// maxTyped limits a held letter with its repetitions that goes to the editor, in bytes: more come
+	// from a key that is held down.
+	maxTyped = 4
 )
 
 // Ask implements prompt.Asker: it shows a question and waits for the answer.
@@ -176,7 +180,9 @@ func (m *model) key(msg tea.KeyPressMsg) (cmd tea.Cmd) {
 		if m.openQuestion != nil {
 			m.openQuestion.quiet = m.now()
 		}
-		cmd = m.edit(tea.PasteMsg{Content: first.text})
+		if len(first.text) <= maxTyped {
+			cmd = m.edit(tea.PasteMsg{Content: first.text})
+		}
 	}
 	return tea.Batch(cmd, m.press(msg))
 }
@@ -194,6 +200,8 @@ func (m *model) pressInQuestion(msg tea.KeyPressMsg) (taken bool) {
 	case !drafting && (seen || answers) && msg.Text != "":
 		m.hold(msg.Text, !seen)
 		return true
+	case !drafting && q.expanded: // somebody reads
+		taken = true
 	case drafting && key == "esc":
 		m.setAside()
 		taken = true
@@ -243,7 +251,7 @@ func (m *model) choose(key string) {
 	}
 	if rows := q.prompt.Expand(m.questionView(), choice); rows != nil {
 		m.print(rows...)
-		q.quiet, q.guard = m.now(), answerDelay // the new rows offer more keys, and must be seen first
+		q.expanded, q.quiet, q.guard = true, m.now(), answerDelay // the new rows offer more keys, and must be seen first
 		return
 	}
 	if m.lastKey = key; choice.AsksWhy() {

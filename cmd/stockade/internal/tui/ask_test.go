@@ -90,6 +90,7 @@ func TestAKeyWithinTheGuardIsDropped(t *testing.T) {
 		"alone, then in time":                     {[]string{"ask", "y", "wait", "y", "wait"}, "y", ""},
 		"with Enter, from habit":                  {[]string{"ask", "y", "enter", "wait"}, "", ""},
 		"held down":                               {[]string{"ask", "yyyyyyyyyyyy", "wait"}, "", ""},
+		"held down, and then another":             {[]string{"ask", "yyyyyyyyyyyyn", "wait"}, "", ""},
 		"held down beyond it":                     {[]string{"ask", "wait", "yyyyyyyyyyyy", "wait"}, "", ""},
 		"the beginning of a word":                 {[]string{"ask", "yes but", "wait"}, "", "yes but"},
 		"a doubled letter":                        {[]string{"ask", "nnoo", "wait"}, "", "nnoo"},

@@ -120,6 +120,7 @@ func TestKeysAnswerWhatWasSeen(t *testing.T) {
 		"an answer after more was shown":                    {[]string{"ask", "wait", "?", "wait", "y", "wait"}, "y", ""},
 		"what is pasted after more was shown goes on":       {[]string{"ask", "wait", "?", "wait", "paste", "y"}, "", "pastedy"},
 		"a key at once after more was shown":                {[]string{"ask", "wait", "?", "y"}, "", ""},
+		"another key at once after more was shown":          {[]string{"ask", "wait", "?", "u", "wait", "y", "wait"}, "y", ""},
 		"another mode is no answer":                         {[]string{"ask", "wait", "shift+tab", "wait"}, "", ""},
 		"another mode at once after an answer":              {[]string{"ask", "wait", "y", "shift+tab", "wait"}, "", ""},
 		"an answer after another mode":                      {[]string{"ask", "wait", "shift+tab", "y", "wait"}, "y", ""},
