@@ -18,25 +18,30 @@ import (
 // built only from recorded events, in earlier turns as in the running one: the model reads the
 // log. The zero value is a new session.
 type Conversation struct {
+	position
 	messages    []llm.Message
 	about       []about                // facts about each message of messages
-	numbered    int                    // number of the newest message; 0: there was none
-	read        int                    // number of the newest message that a model has read or written; 0: none
-	chars       int                    // total size of messages, in characters
-	leftOut     LeftOut                // parts that were left out so far
-	starts      []Conversation         // the conversation as turns have found it that can be taken back, in their order; see back
+	starts      []turnStart            // turns that can be taken back, in their order
 	changes     []change               // what reductions and summaries have taken from messages, the newest last
 	facts       facts                  // facts about the work so far
-	step        [2]int                 // turn and step of the newest message of a model
-	stepStart   int                    // number of the first message of that step; 0: there is none
-	reported    reported               // the newest size in tokens that a provider has reported
-	turn        int                    // number of the newest turn; 0: none
 	ids         map[string]bool        // IDs of all calls of the session, including a person's
 	openCalls   []llm.CallData         // calls of the current step, in order
 	results     map[string]llm.Message // results of the current step, by call ID
 	answered    bool                   // set once the current step gets no further calls
 	spent       Spent
 	personCalls []PersonCall // calls of a person since the newest turn began, at most maxPersonCalls
+}
+
+// position holds what a conversation counts about its messages, and what a rewind takes back.
+type position struct {
+	numbered  int      // number of the newest message; 0: there was none
+	read      int      // number of the newest message that a model has read or written; 0: none
+	chars     int      // total size of messages, in characters
+	leftOut   LeftOut  // parts that were left out so far
+	step      [2]int   // turn and step of the newest message of a model
+	stepStart int      // number of the first message of that step; 0: there is none
+	reported  reported // the newest size in tokens that a provider has reported
+	turn      int      // number of the newest turn; 0: none
 }
 
 // about holds facts about a message of a conversation.
@@ -127,9 +132,7 @@ func (c *Conversation) add(e session.Event) {
 	case session.TypeTurnStarted:
 		c.personCalls = nil
 		c.endStep()
-		start := *c // what it shares with it later does not change
-		start.messages, start.about = nil, nil
-		c.starts = append(c.starts, start)
+		c.starts = append(c.starts, turnStart{c.position, len(c.changes)})
 	case session.TypeRewound:
 		c.rewind(bodyOf[session.Rewound](e).Turn)
 	case session.TypeStepEnded:

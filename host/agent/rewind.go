@@ -15,7 +15,7 @@ import (
 // have changed and that stay so; the model is told, because it does not know any more. No turn
 // may be running.
 func (a *Agent) Rewind(ctx context.Context, number int, changed []string) error {
-	if !slices.ContainsFunc(a.conversation.starts, func(s Conversation) bool { return s.turn == number }) {
+	if !slices.ContainsFunc(a.conversation.starts, func(s turnStart) bool { return s.turn == number }) {
 		return fmt.Errorf("the conversation has no turn %d", number)
 	}
 	t := &turn{a: a}
@@ -33,31 +33,34 @@ func (a *Agent) Rewind(ctx context.Context, number int, changed []string) error 
 // maxNamedFiles limits the files that the model is told of; the others are counted.
 const maxNamedFiles = 20
 
+// turnStart is what a turn has found. The messages are made again from those of today: copies in
+// each start would need memory for each turn and message.
+type turnStart struct {
+	position
+	changes int // length of Conversation.changes
+}
+
 // rewind makes the conversation what it was before a turn. What the session has spent and done
 // stays.
 func (c *Conversation) rewind(turn int) {
 	c.endStep()
-	n := slices.IndexFunc(c.starts, func(s Conversation) bool { return s.turn >= turn })
+	n := slices.IndexFunc(c.starts, func(s turnStart) bool { return s.turn >= turn })
 	if n < 0 || turn < 1 {
 		return
 	}
-	now := *c
-	*c = c.starts[n].back(now)
-	c.turn, c.ids, c.spent, c.facts, c.personCalls = now.turn, now.ids, now.spent, now.facts, now.personCalls
-}
-
-// back returns a start with its messages, made of those of the conversation now: copies in each start
-// would need memory for each turn and message.
-func (c Conversation) back(now Conversation) Conversation {
-	c.messages, c.about = slices.Clone(now.messages), slices.Clone(now.about)
-	for _, was := range slices.Backward(now.changes[len(c.changes):]) {
+	start := c.starts[n]
+	c.messages, c.about = slices.Clone(c.messages), slices.Clone(c.about) // the request before has the others
+	for _, was := range slices.Backward(c.changes[start.changes:]) {
 		if was.at < 0 {
 			c.messages, c.about = slices.Clone(was.messages), slices.Clone(was.about)
 		} else {
 			c.messages[was.at], c.about[was.at] = was.messages[0], was.about[0]
 		}
 	}
-	n := slices.IndexFunc(append(c.about, about{number: c.numbered + 1}), func(a about) bool { return a.number > c.numbered })
-	c.messages, c.about = c.messages[:n], c.about[:n]
-	return c
+	now := c.turn
+	c.position = start.position
+	if end := slices.IndexFunc(c.about, func(a about) bool { return a.number > c.numbered }); end >= 0 {
+		c.messages, c.about = c.messages[:end], c.about[:end]
+	}
+	c.turn, c.starts, c.changes = now, c.starts[:n], c.changes[:start.changes]
 }
