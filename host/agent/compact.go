@@ -209,7 +209,7 @@ func (c *Conversation) transcript(through, chars int) string {
 		case m.Kind == llm.ToolResult && json.Unmarshal(m.Data, &result) == nil:
 			who, content = "result of "+result.CallID, tool.PlainText(result.Output, result.Unsent)
 		}
-		content = shorten(content, session.ContextReduction{Head: part / 2, Tail: part / 2}, c.about[i].call)
+		content = shorten(content, session.ContextReduction{Head: part / 2, Tail: part / 2}, "") // the model that reads it has no tools
 		fmt.Fprintf(&text, "%s:\n%s\n", who, quoted(content))
 	}
 	all := text.String()

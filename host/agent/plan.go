@@ -104,7 +104,8 @@ func reduce(m llm.Message, turn int, r session.ContextReduction) (_ llm.Message,
 func TurnArtifact(turn int) string { return fmt.Sprintf("turn:%d", turn) }
 
 // shorten returns the head and the tail of a text that r leaves, with a note between them that
-// names the artifact with the whole text. A text that was shortened before may be shortened again.
+// names the artifact with the whole text; "": there is none. A text that was shortened before may be
+// shortened again.
 func shorten(text string, r session.ContextReduction, artifact string) string {
 	head, tail := min(max(r.Head, 0), len(text)), min(max(r.Tail, 0), len(text))
 	if head+tail >= len(text) {
@@ -116,7 +117,10 @@ func shorten(text string, r session.ContextReduction, artifact string) string {
 	for tail > 0 && !utf8.RuneStart(text[len(text)-tail]) {
 		tail--
 	}
-	out := fmt.Sprintf("[... bytes left out; file_read with artifact %q reads them ...]", artifact)
+	out := "[... left out ...]"
+	if artifact != "" {
+		out = fmt.Sprintf("[... left out; file_read with artifact %q reads all of it ...]", artifact)
+	}
 	if head > 0 { // with its line ends: the next cut is within it, and not within the note
 		out = text[:head] + "\n" + out
 	}

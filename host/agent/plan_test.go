@@ -175,7 +175,7 @@ func TestArgumentsAreLeftOutOnce(t *testing.T) {
 
 // A text is cut between characters, and again from what is left.
 func TestShorten(t *testing.T) {
-	const whole, note = "ääääääääää", "\n[... bytes left out; file_read with artifact \"a\" reads them ...]\n"
+	const whole, note = "ääääääääää", "\n[... left out; file_read with artifact \"a\" reads all of it ...]\n"
 	text := whole
 	for _, c := range []struct {
 		head, tail int

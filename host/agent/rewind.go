@@ -10,10 +10,10 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// Rewind takes the conversation back to before the turn with a number: the next request begins as that turn
-// found it. The log keeps everything, and gets an event. changed are the files that later turns
-// have changed and that stay so; the model is told, because it does not know any more. No turn
-// may be running.
+// Rewind takes the conversation back to before the turn with a number: the next request begins as
+// that turn found it. The log keeps everything, and gets an event. changed are the files that
+// later turns have changed and that stay so; the model is told, because it does not know any
+// more. No turn may be running.
 func (a *Agent) Rewind(ctx context.Context, number int, changed []string) error {
 	if !slices.ContainsFunc(a.conversation.starts, func(s turnStart) bool { return s.turn == number }) {
 		return fmt.Errorf("the conversation has no turn %d", number)
