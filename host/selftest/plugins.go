@@ -276,7 +276,7 @@ func pluginHostAttacks() []Attack {
 		}, tool.CodeTimeout, "timed out after 150ms").forKinds(plugin),
 		{Name: "secret-value", Description: "Read the value of a secret that it was given, as configuration.", kinds: plugin, run: secretAsConfig},
 		{Name: "configuration-of-host", Description: "Read the environment of the host as configuration.", kinds: plugin, run: configurationOfHost},
-		{Name: "request-while-initializing", Description: "Make a request before the tool is called.", kinds: plugin, run: withServers(requestInitializing)},
+		{Name: "request-while-initializing", Description: "Make a request before the tool is called.", kinds: plugin, run: requestInitializing},
 	}
 }
 
@@ -579,7 +579,12 @@ func configurationOfHost(t *trial) (string, error) {
 }
 
 // requestInitializing uses functions of the host before there is a call.
-func requestInitializing(t *trial, _ Guest, _, server *server) (string, error) {
+func requestInitializing(t *trial) (string, error) {
+	server, err := t.serve(t.canary)
+	if err != nil {
+		return "", newUntried("%v", err)
+	}
+	defer server.Close()
 	request := requestText(server.url())
 	initializing := func(m *machine.Machine) []byte {
 		block := func(at, n int) []byte {
