@@ -21,7 +21,8 @@ var ErrNoArtifact = errors.New("there is no such artifact in this session")
 
 // ReadArtifact returns the whole text of an artifact of a session: of the result of a call, by the
 // ID of the call, or of the words of a person in a turn, by [TurnArtifact]. events are those of
-// the session. Denied calls have none, nor has a call of a person. The error is ErrNoArtifact or that of events.
+// the session. A denied call has no artifact, nor has a call of a person. The error is
+// ErrNoArtifact or that of events.
 func ReadArtifact(events iter.Seq2[session.Event, error], name string) (text string, _ error) {
 	newer, found := 0, false // bytes of the results from the found one on
 	for e, err := range events {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -72,15 +73,22 @@ func (f *facts) add(e session.Event) {
 
 // addCommand adds a command of the model that has ended.
 func (f *facts) addCommand(call llm.CallData, result llm.Message) {
+	type ended struct {
+		Code *int `json:"exit_code"`
+	}
 	var data llm.ResultData
 	var args struct{ Command string }
-	if call.Function.Name != "bash" || json.Unmarshal([]byte(call.Function.Arguments), &args) != nil || json.Unmarshal(result.Data, &data) != nil {
+	var envelope struct { // a failure has its exit code beside its error
+		ended
+		Result ended
+	}
+	if call.Function.Name != "bash" || json.Unmarshal([]byte(call.Function.Arguments), &args) != nil ||
+		json.Unmarshal(result.Data, &data) != nil || json.Unmarshal([]byte(data.Output), &envelope) != nil {
 		return
 	}
-	_, after, _ := strings.Cut(data.Output, `"exit_code":`) // cannot occur in a text, whose quotes are escaped
-	code, n := "did not end", 0
-	if _, err := fmt.Sscan(after, &n); err == nil {
-		code = fmt.Sprintf("exit code %d", n)
+	code := "did not end"
+	if n := cmp.Or(envelope.Result.Code, envelope.Code); n != nil {
+		code = fmt.Sprintf("exit code %d", *n)
 	}
 	command := clip(args.Command, maxFactBytes)
 	f.commands = newest(f.commands, fact{command, fmt.Sprintf("%s: %s (call %s)", strings.ReplaceAll(command, "\n", " "), code, call.ID)}, maxFactCommands)

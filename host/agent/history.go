@@ -52,7 +52,8 @@ type about struct {
 	chars  int    // size of the message, in characters
 }
 
-// change is what a reduction or a summary has taken from the messages of a conversation.
+// change holds messages as they were before a reduction or a summary, so that a rewind can put them
+// back.
 type change struct {
 	at       int // index of the message before it was reduced; -1: messages are all that there were before a summary
 	messages []llm.Message

@@ -96,7 +96,7 @@ func TestARefusedPromptIsNotSentLater(t *testing.T) {
 	b.checkHistory()
 }
 
-// A brief that has become another one makes room for it.
+// A new version of a brief counts alone: the request does not hold the old one.
 func TestALongBriefMayChange(t *testing.T) {
 	says := "a"
 	b := newBench(t, Options{HistoryChars: 10_000, NoSummaries: true, Briefs: func() []Brief { return []Brief{{"AGENTS.md", strings.Repeat(says, 6000)}} }}, text("one"), text("two"))
@@ -135,7 +135,7 @@ func TestARefusedRequestIsSentOnceMoreWithASummary(t *testing.T) {
 	}
 }
 
-// A model with a smaller context that stands in gets no request that is too large for it.
+// A fallback with a smaller context gets no request above that context.
 func TestASmallerModelStandsIn(t *testing.T) {
 	down := reply{err: &llm.ProviderError{Status: 503, Retryable: true}}
 	big := calls(`a ls {"x":"` + strings.Repeat("y", 30_000) + `"}`)

@@ -33,8 +33,8 @@ func (a *Agent) Rewind(ctx context.Context, number int, changed []string) error 
 // maxNamedFiles limits the files that the model is told of; the others are counted.
 const maxNamedFiles = 20
 
-// turnStart is what a turn has found. The messages are made again from those of today: copies in
-// each start would need memory for each turn and message.
+// turnStart is the position of a conversation at the start of a turn. A rewind makes the messages of
+// that time from the present ones and the changes: a copy in each start would need much memory.
 type turnStart struct {
 	position
 	changes int // length of Conversation.changes

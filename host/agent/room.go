@@ -68,7 +68,7 @@ func (t *turn) model() llm.Alternative {
 }
 
 // contextTokens returns the size of the context of a model, in tokens; 0: it is not known. If ask
-// is set, the server is asked for it, once for each model.
+// is set, it asks the server, once for each model.
 func (a *Agent) contextTokens(ctx context.Context, m llm.Alternative, ask bool) int {
 	if _, asked := a.askedTokens[m.Model]; ask && !asked && m.ContextTokens <= 0 {
 		a.askedTokens[m.Model] = llm.ContextSizeOf(ctx, m.Model, llm.Request{Model: m.Name, Messages: a.conversation.messages})

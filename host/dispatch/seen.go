@@ -45,7 +45,8 @@ func (s *seenFiles) file(path string) knownFile {
 	return s.files[path]
 }
 
-// ForgetFiles makes all files unseen, because the conversation has lost what it has seen of them.
+// ForgetFiles makes all files unseen. It is for a rewind, after which the model does not know the
+// contents any more.
 func (d *Dispatcher) ForgetFiles() {
 	d.seenFiles.mu.Lock()
 	defer d.seenFiles.mu.Unlock()

@@ -15,8 +15,9 @@ import (
 // dependencyDirs hold packages of others. A yes to what git ignores does not cover changes there.
 var dependencyDirs = []string{"node_modules", ".venv", "venv", "vendor", "target"}
 
-// decideWithoutIgnored decides freely about changes with the decision d, made from asked. What git
-// ignores does not count where a yes was given for it, see [git.Heads.Ignored].
+// decideWithoutIgnored decides about changes as decideFreely, with the decision d, made from asked.
+// Changes that git ignores do not count where a yes was given for their directory, see
+// [git.Heads.Ignored].
 func (asked Decision) decideWithoutIgnored(ctx context.Context, d Decision, changes []tool.Change, dirs []*git.Dir) Decision {
 	if len(changes) == 0 || isThirdParty(d.entry) {
 		return d

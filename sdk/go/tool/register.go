@@ -188,7 +188,7 @@ const Unseen = "unseen"
 // by its text: text that is in the file exactly and once shows that the model knows what it
 // changes. For an unseen file that may be read without a question, the host then does not refuse
 // the call, but puts [Unseen] in the place of the hash. The tool must fail if it would change
-// anything else in that file, and must report no hash of it.
+// anything else in that file, and must report no hash of that file.
 func FindsText() Option { return func(e *entry) { e.Content.Exact = true } }
 
 // PerMinute limits the calls of the tool that a session may begin in a minute, 1 to 60. The
