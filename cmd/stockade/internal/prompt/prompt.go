@@ -223,7 +223,7 @@ func (p *Prompt) keys(v View, choices []Choice, folded bool) []string {
 	row := rows[len(rows)-1]
 	rows = rows[:len(rows)-1]
 	indent := strings.Repeat(" ", len(row))
-	if len(row) > v.width()/4 {
+	if len(row) > v.width()/5 {
 		indent = "  "
 	}
 	for _, word := range words {

@@ -112,7 +112,11 @@ func TestKeysTakeTwoRows(t *testing.T) {
 		}
 	}
 	for width := range 200 {
-		for _, row := range p.Keys(View{Width: width}) {
+		keys := p.Keys(View{Width: width})
+		if width >= 80 && len(keys) > 2 {
+			t.Errorf("in %d columns the keys are\n%s", width, lines(keys))
+		}
+		for _, row := range keys {
 			if width > 20 && terminal.Width(row) >= width {
 				t.Errorf("in %d columns a row is %q", width, row)
 			}
